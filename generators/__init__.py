@@ -1,0 +1,1 @@
+"""Random problems: each row a pure function of (task, settings, seed, row)."""

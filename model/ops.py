@@ -1,0 +1,81 @@
+"""The elementwise parts of a block, each one function, so that a compiler can fuse it.
+
+Between them stand matrix products and attention, which libraries do best. `compile_ops` swaps in compiled versions
+for a whole process; the formulas stay in one place.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+EPSILON = 1e-6
+
+
+def _norm_film(h: Tensor, scale: Tensor, offset: Tensor | None, dtype: torch.dtype) -> Tensor:
+    """Equation (9), u = gamma * RMSNorm(h) + beta, for h (..., d); without `offset` a plain scaled RMSNorm."""
+    h = h.float()
+    u = h * torch.rsqrt(h.square().mean(-1, keepdim=True) + EPSILON) * scale
+    return (u if offset is None else u + offset).to(dtype)
+
+
+def _rotate(qkv: Tensor, cos: Tensor, sin: Tensor, heads: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+    """Heads and rotary positions: qkv (B, T, 3 d), cos and sin (T, d_h / 2) -> q, k, v, each (B, H, T, d_h)."""
+    batch, length, width = qkv.shape
+    q, k, v = qkv.view(batch, length, 3, heads, width // (3 * heads)).permute(2, 0, 3, 1, 4).unbind(0)
+    half = q.shape[-1] // 2
+
+    def turn(x: Tensor) -> Tensor:
+        a, b = x[..., :half].float(), x[..., half:].float()
+        return torch.cat([a * cos - b * sin, b * cos + a * sin], -1).to(dtype)
+
+    return turn(q), turn(k), v.to(dtype)
+
+
+def _swiglu(up: Tensor) -> Tensor:
+    """silu(a) * b for up = [a, b], (..., 2 m) -> (..., m)."""
+    a, b = up.float().chunk(2, -1)
+    return (F.silu(a) * b).to(up.dtype)
+
+
+def _add(h: Tensor, update: Tensor) -> Tensor:
+    """The residual stream stays in fp32."""
+    return h + update.float()
+
+
+def _gate(h: Tensor, gate: Tensor, attention: Tensor, feed_forward: Tensor) -> Tensor:
+    """Equation (6), y = h + alpha (E(h) - h), where E(h) - h is the sum of the two residual updates; gate (B, T, 1)."""
+    return h + gate * (attention.float() + feed_forward.float())
+
+
+class Ops:
+    """The functions in use, plain or compiled."""
+
+    norm_film: Callable[..., Tensor] = staticmethod(_norm_film)
+    rotate: Callable[..., tuple[Tensor, Tensor, Tensor]] = staticmethod(_rotate)
+    swiglu: Callable[..., Tensor] = staticmethod(_swiglu)
+    add: Callable[..., Tensor] = staticmethod(_add)
+    gate: Callable[..., Tensor] = staticmethod(_gate)
+
+
+PLAIN = Ops()
+
+
+def compiled_ops() -> Ops:
+    """Fused versions for any batch and length; compiling takes some seconds at first use."""
+    ops = Ops()
+    for name in ("norm_film", "rotate", "swiglu", "add", "gate"):
+        setattr(ops, name, torch.compile(getattr(PLAIN, name), dynamic=True))
+    return ops
+
+
+def compiler_available(device: torch.device) -> bool:
+    """Whether `torch.compile` can work here: Triton's own tools on a GPU, a C++ compiler on a CPU."""
+    if device.type == "cuda":
+        return True
+    return shutil.which(os.environ.get("CXX", "g++")) is not None or shutil.which("clang++") is not None

@@ -1,0 +1,33 @@
+"""Muon for the matrices of the blocks, AdamW for everything else; a block that no window chose is not moved."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from lol_data.model.layers import Block
+
+
+def build_optimizers(model: nn.Module, muon_rate: float, adam_rate: float, weight_decay: float) -> list:
+    """One torch.optim.Muon and one AdamW that together hold every parameter exactly once.
+
+    Both skip parameters whose gradient is None, which is what an unused block has. Each group keeps its peak learning
+    rate under "peak".
+    """
+    blocks = [parameter for module in model.modules() if isinstance(module, Block) for parameter in module.parameters()]
+    in_blocks = {id(parameter) for parameter in blocks}
+    others = [parameter for parameter in model.parameters() if id(parameter) not in in_blocks]
+    assert len(blocks) + len(others) == sum(1 for _ in model.parameters())
+    muon = torch.optim.Muon(blocks, lr=muon_rate, weight_decay=weight_decay, momentum=0.95, nesterov=True)
+    adam = torch.optim.AdamW(others, lr=adam_rate, betas=(0.9, 0.95), eps=1e-10, weight_decay=0.0)
+    for optimizer in (muon, adam):
+        for group in optimizer.param_groups:
+            group["peak"] = group["lr"]
+    return [muon, adam]
+
+
+def set_learning_rate(optimizers: list, factor: float) -> None:
+    """Scale every group's peak rate."""
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = group["peak"] * factor
