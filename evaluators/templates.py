@@ -1,0 +1,129 @@
+"""Path templates: the route that a strategy usually takes, to be forced on new problems (equation 14, algorithm 2).
+
+Routes are observed on validation problems with their strategy field and their known traces (teacher forcing). For each
+strategy s, depth l and window k there are two ways to name a block:
+
+    probability  the block with the highest mean raw probability, with that mean as gate (equation 14)
+    selection    the block most often chosen, selection bias included, with its mean raw probability as gate
+
+They differ where the bias overrules the probabilities. A cell that no validation trace reaches is unsupported: it
+falls back to the last supported window of its depth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lol_data.mazes import MAZE_STRATEGIES, TracedMazes
+from lol_data.model.lol import LibraryOfLayers
+from lol_data.model.routing import ForcedPath
+from lol_data.ragged import Ragged
+from lol_data.tokenization.maze import MazeLayout, encode_problem_suffixes
+from lol_data.tokenization.vocabulary import PAD
+
+KINDS = ("selection", "probability")
+STRATEGIES = len(MAZE_STRATEGIES)
+
+
+@dataclass(frozen=True)
+class Template:
+    """One kind of template for every strategy; S strategies, D depths, K windows.
+
+    ids: int64 (S, D, K). gates: fp32 (S, D, K). counts: int64 (S, D, K), observations of a cell before the fallback.
+    agreement: share of the observed windows whose own choice was the template's block, per strategy, (S,).
+    """
+
+    kind: str
+    ids: NDArray[np.int64]
+    gates: NDArray[np.float32]
+    counts: NDArray[np.int64]
+    agreement: NDArray[np.float64]
+
+    def forced(self, strategies: NDArray[np.integer], device: torch.device) -> ForcedPath:
+        """The path of each row's strategy, int (B,)."""
+        ids, gates = torch.from_numpy(self.ids[strategies]), torch.from_numpy(self.gates[strategies])
+        return ForcedPath(ids.to(device), gates.to(device))
+
+    def fell_back(self, strategies: NDArray, last_windows: NDArray) -> NDArray[np.bool_]:
+        """Whether an output used an unsupported cell: strategies int (M,), last window at each depth int (M, D)."""
+        unsupported = self.counts == 0
+        first = np.where(unsupported.any(2), unsupported.argmax(2), np.iinfo(np.int64).max)
+        beyond = self.counts.shape[2]
+        return (last_windows >= np.minimum(first, beyond)[strategies]).any(1)
+
+
+@dataclass(frozen=True)
+class PathStatistics:
+    """Sums over observed routes; n is observations, L blocks.
+
+    counts: int64 (S, D, K). chosen: int64 (S, D, K, L), times each block was taken. probability: float64 (S, D, K, L),
+    summed raw probabilities.
+    """
+
+    counts: NDArray[np.int64]
+    chosen: NDArray[np.int64]
+    probability: NDArray[np.float64]
+
+    def template(self, kind: str) -> Template:
+        """The template of a kind, unsupported cells filled from the window before."""
+        mean = self.probability / np.maximum(self.counts, 1)[..., None]
+        ids = (self.chosen if kind == "selection" else mean).argmax(-1)
+        agreed = np.take_along_axis(self.chosen, ids[..., None], -1)[..., 0]
+        agreement = agreed.sum((1, 2)) / np.maximum(self.counts.sum((1, 2)), 1)
+        gates = np.take_along_axis(mean, ids[..., None], -1)[..., 0]
+        for k in range(1, ids.shape[2]):
+            missing = self.counts[:, :, k] == 0
+            ids[:, :, k][missing] = ids[:, :, k - 1][missing]
+            gates[:, :, k][missing] = gates[:, :, k - 1][missing]
+        return Template(kind, ids, gates.astype(np.float32), self.counts, agreement)
+
+    def kinds_agree(self) -> float:
+        """Share of observations in cells where both kinds of template name the same block."""
+        one, other = (self.template(kind).ids for kind in KINDS)
+        return float((self.counts * (one == other)).sum() / self.counts.sum())
+
+
+@torch.inference_mode()
+def observe_paths(model: LibraryOfLayers, traced: TracedMazes, batch: int = 256) -> PathStatistics:
+    """Run validation problems under all their strategies, teacher-forced, and add up the routes (n problems x 5)."""
+    layout = MazeLayout(traced.mazes.size, model.config.field)
+    suffixes = encode_problem_suffixes(traced)
+    depth, blocks = model.config.depth, model.config.blocks
+    longest = layout.prompt_length + int(suffixes.lengths.max())
+    windows = 1 + max(model.windows.index(longest - 1, level) for level in range(1, depth + 1))
+    counts = np.zeros((STRATEGIES, depth, windows), np.int64)
+    chosen = np.zeros((STRATEGIES, depth, windows, blocks), np.int64)
+    probability = np.zeros((STRATEGIES, depth, windows, blocks))
+    for strategy, tokens, lengths in _strategy_batches(layout, traced, suffixes, batch):
+        _, choices = model(torch.from_numpy(tokens).to(model.device))
+        for level, choice in enumerate(choices, start=1):
+            slices = model.windows.slices(tokens.shape[1], level)
+            ids, p = choice.ids.cpu().numpy(), choice.probabilities.double().cpu().numpy()
+            for k, (start, _) in enumerate(slices):
+                real = lengths > start
+                cell = strategy, level - 1, k
+                counts[cell] += real.sum()
+                chosen[cell] += np.bincount(ids[real, k], minlength=blocks)
+                probability[cell] += p[real, k].sum(0)
+    return PathStatistics(counts, chosen, probability)
+
+
+def _strategy_batches(
+    layout: MazeLayout, traced: TracedMazes, suffixes: Ragged, batch: int
+) -> Iterator[tuple[int, NDArray[np.uint8], NDArray[np.int64]]]:
+    for strategy in range(STRATEGIES):
+        prompts = layout.prompts(traced.mazes, np.full(len(traced), strategy))
+        rows = suffixes.take(np.arange(len(traced)) * STRATEGIES + strategy)
+        for start in range(0, len(traced), batch):
+            part = rows.take(np.arange(start, min(start + batch, len(traced))))
+            lengths = part.lengths + layout.prompt_length
+            tokens = np.full((len(part), int(lengths.max())), PAD, np.uint8)
+            tokens[:, : layout.prompt_length] = prompts[start : start + batch]
+            inside = np.arange(part.lengths.max()) < part.lengths[:, None]
+            tokens[:, layout.prompt_length :][inside] = part.values
+            yield strategy, tokens, lengths

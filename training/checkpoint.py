@@ -1,0 +1,105 @@
+"""Checkpoints: safetensors and JSON in a folder of their own, the marker DONE last, published by one rename.
+
+    RUN/checkpoints/step-00001500/model.safetensors      parameters and the selection bias
+                                  optimizer.safetensors  "<optimiser>/<parameter>/<state>"
+                                  state.json             step and whatever the trainer adds
+                                  DONE                   sha256 of the three files
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from lol_data.errors import DamageError
+
+FILES = ("model.safetensors", "optimizer.safetensors", "state.json")
+
+
+def save_checkpoint(run: Path, step: int, model: nn.Module, optimizers: list, state: dict[str, Any], keep: int) -> Path:
+    """Write the checkpoint of a step and drop all but the `keep` newest complete ones."""
+    root = run / "checkpoints"
+    final, draft = root / f"step-{step:08d}", root / f".draft-{step:08d}"
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items()}, draft / FILES[0])
+    save_file(_optimizer_tensors(model, optimizers), draft / FILES[1])
+    (draft / FILES[2]).write_text(json.dumps({"step": step, **state}, indent=1), encoding="utf-8")
+    for name in FILES:
+        _sync(draft / name)
+    (draft / "DONE").write_text(json.dumps({name: _sha256(draft / name) for name in FILES}), encoding="utf-8")
+    _sync(draft / "DONE")
+    _sync(draft)
+    if final.exists():
+        shutil.rmtree(final)
+    draft.rename(final)
+    _sync(root)
+    for old in sorted(root.glob("step-*"))[:-keep]:
+        shutil.rmtree(old)
+    return final
+
+
+def newest_checkpoint(run: Path, warn=lambda text: None) -> Path | None:
+    """The newest checkpoint whose files are as they were written; `warn` is told of every one passed over."""
+    for folder in sorted((run / "checkpoints").glob("step-*"), reverse=True):
+        try:
+            expected = json.loads((folder / "DONE").read_text(encoding="utf-8"))
+            broken = [name for name in FILES if _sha256(folder / name) != expected[name]]
+        except (OSError, ValueError, KeyError, TypeError):
+            broken = ["DONE"]
+        if not broken:
+            return folder
+        warn(f"{folder}: {', '.join(broken)} damaged or incomplete; trying the checkpoint before it")
+    return None
+
+
+def load_model(folder: Path, model: nn.Module) -> dict[str, Any]:
+    """Read a checkpoint's weights into a model and return its state; raises DamageError if they do not fit."""
+    try:
+        tensors = load_file(folder / FILES[0], device=str(next(model.parameters()).device))
+        model.load_state_dict(tensors)
+        return json.loads((folder / FILES[2]).read_text(encoding="utf-8"))
+    except (OSError, SafetensorError, RuntimeError, ValueError) as error:
+        detail = str(error).strip().splitlines()
+        raise DamageError(f"{folder}: the checkpoint does not fit this model ({detail[-1].strip()})") from error
+
+
+def load_optimizers(folder: Path, model: nn.Module, optimizers: list) -> None:
+    """Read optimiser states saved by `save_checkpoint`."""
+    tensors = load_file(folder / FILES[1], device=str(next(model.parameters()).device))
+    parameters = dict(model.named_parameters())
+    for key, tensor in tensors.items():
+        index, name, entry = key.split("/")
+        optimizers[int(index)].state[parameters[name]][entry] = tensor.cpu() if entry == "step" else tensor
+
+
+def _optimizer_tensors(model: nn.Module, optimizers: list) -> dict[str, Tensor]:
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    return {
+        f"{index}/{names[id(parameter)]}/{entry}": torch.as_tensor(value).contiguous()
+        for index, optimizer in enumerate(optimizers)
+        for parameter, state in optimizer.state.items()
+        for entry, value in state.items()
+    }
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

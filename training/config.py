@@ -1,0 +1,148 @@
+"""Run configurations: TOML files with the sections [model] and [train], overridden by `section.field=value`."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lol_data.errors import UsageError
+from lol_data.model.config import ModelConfig
+
+CONFIG_DIR = Path(__file__).resolve().parent.parent / "configs"
+FROM_DATA = ("vocabulary", "prompt")  # model fields that the data set decides, never a file
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How a model is trained. Sizes are in sequences: one problem under one strategy."""
+
+    steps: int = 2000  # optimiser steps
+    batch: int = 128  # sequences per step
+    micro_batch: int = 64  # sequences per forward pass; the step's gradient is the same for any value
+    muon_rate: float = 0.02  # peak learning rate of Muon, for the matrices of the blocks
+    adam_rate: float = 3e-3  # peak learning rate of AdamW, for embeddings, head, router and vectors
+    weight_decay: float = 0.0  # of the blocks' matrices
+    warmup: int = 20  # steps of linear warm-up; linear decay to 0 follows
+    clip: float = 1.0  # largest gradient norm
+    growth: float = 0.0  # share of the run over which the core grows from depth 1 to D; 0: full depth at once
+    bias_rate: float = 3e-4  # step of the selection bias (sign rule)
+    bias_fade: float = 0.5  # last share of the run over which that step fades to 0
+    problems: int = 0  # training problems to load, 0 for all
+    precision: str = "auto"  # "fp32", "bf16", or bf16 where this machine multiplies faster in it
+    compile: str = "auto"  # "yes", "no", or yes where a compiler is at hand and the run is long enough
+    checkpoint_every: int = 500  # steps
+    keep: int = 2  # newest checkpoints kept
+    validate_every: int = 100  # steps between validation losses
+    validation_problems: int = 100  # problems behind each validation loss
+    seed: int = 0
+
+    def validate(self) -> TrainConfig:
+        """Returns itself; raises UsageError naming the field that is wrong."""
+        for name in ("steps", "batch", "micro_batch", "checkpoint_every", "keep", "validate_every"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"train.{name} is {getattr(self, name)}; it must be 1 or more")
+        for name in ("muon_rate", "adam_rate", "clip"):
+            if not getattr(self, name) > 0:
+                raise UsageError(f"train.{name} is {getattr(self, name)}; it must be positive")
+        for name in ("weight_decay", "warmup", "bias_rate", "problems", "validation_problems", "seed"):
+            if getattr(self, name) < 0:
+                raise UsageError(f"train.{name} is {getattr(self, name)}; it must not be negative")
+        for name in ("growth", "bias_fade"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise UsageError(f"train.{name} is {getattr(self, name)}; it must lie between 0 and 1")
+        for name, choices in (("precision", ("auto", "fp32", "bf16")), ("compile", ("auto", "yes", "no"))):
+            if getattr(self, name) not in choices:
+                raise UsageError(f'train.{name} is "{getattr(self, name)}"; use {", ".join(choices)}')
+        return self
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """A resolved configuration: the model's fields (but the ones the data decides) and how to train it."""
+
+    model: dict[str, Any] = field(default_factory=dict)
+    train: TrainConfig = TrainConfig()
+
+    def model_config(self, vocabulary: int, prompt: int) -> ModelConfig:
+        """The model's shape on a data set with this vocabulary and prompt length; raises UsageError."""
+        return ModelConfig(vocabulary=vocabulary, prompt=prompt, **self.model).validate()
+
+    @property
+    def strategy_field(self) -> int:
+        """Positions of the strategy field."""
+        return self.model.get("field", ModelConfig.field)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, for run.json."""
+        return {"model": dict(self.model), "train": dataclasses.asdict(self.train)}
+
+    @staticmethod
+    def from_json(values: dict[str, Any]) -> RunConfig:
+        """The inverse of `to_json`; raises UsageError for unknown or ill-typed fields."""
+        return _build(values, "the run's configuration")
+
+
+def load_config(name: str, overrides: list[str] | None = None) -> RunConfig:
+    """A configuration by the name of a file in configs/, or by the path of a TOML file, with `a.b=value` on top.
+
+    Raises UsageError for an unknown name, file, section, field or value, naming the nearest known one.
+    """
+    path = Path(name) if name.endswith(".toml") else CONFIG_DIR / f"{name}.toml"
+    if not path.is_file():
+        known = sorted(file.stem for file in CONFIG_DIR.glob("*.toml"))
+        raise UsageError(f"no configuration {name}{_nearest(name, known)}; known: {', '.join(known)}, or a .toml file")
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not a TOML file: {error}") from error
+    for override in overrides or []:
+        key, separator, text = override.partition("=")
+        section, dot, name = key.strip().partition(".")
+        if not separator or not dot:
+            raise UsageError(f'--set {override}: write it as section.field=value, for example "train.steps=20"')
+        if not isinstance(values.setdefault(section, {}), dict):
+            raise UsageError(f"--set {override}: {section} is not a section")
+        values[section][name] = _literal(text.strip())
+    return _build(values, str(path))
+
+
+def _literal(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text  # a bare word is a string
+
+
+def _build(values: dict[str, Any], source: str) -> RunConfig:
+    sections = {"model": ModelConfig, "train": TrainConfig}
+    for section in values:
+        if section not in sections:
+            raise UsageError(f"{source}: unknown section [{section}]{_nearest(section, list(sections))}")
+    checked = {}
+    for section, kind in sections.items():
+        types = {item.name: type(item.default) for item in dataclasses.fields(kind) if item.name not in FROM_DATA}
+        checked[section] = {
+            name: _typed(f"{source}: {section}.{name}", value, types.get(name), _nearest(name, list(types)))
+            for name, value in values.get(section, {}).items()
+        }
+    return RunConfig(checked["model"], TrainConfig(**checked["train"]).validate())
+
+
+def _typed(name: str, value: Any, kind: type | None, hint: str) -> Any:
+    if kind is None:
+        raise UsageError(f"{name}: no such field{hint}")
+    if kind is float and type(value) is int:
+        return float(value)
+    if type(value) is not kind:
+        words = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
+        raise UsageError(f"{name} is {value!r}; it must be {words[kind]}")
+    return value
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f" (did you mean {close[0]}?)" if close else ""

@@ -1,0 +1,249 @@
+"""The training loop: gradient steps, the selection bias, metrics, checkpoints, resume.
+
+A run is a folder: run.json (what it is), metrics.jsonl (a line a step), checkpoints/. Everything a step does follows
+from (configuration, data, step), and from the state in the checkpoint, so a resumed run repeats an unbroken one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from tqdm import tqdm
+
+from lol_data import __version__
+from lol_data.errors import LolDataError, RefusedError, UsageError
+from lol_data.model.lol import LibraryOfLayers
+from lol_data.tokenization.maze import VOCABULARY_SIZE
+from lol_data.tokenization.vocabulary import PAD
+from lol_data.training.checkpoint import load_model, load_optimizers, newest_checkpoint, save_checkpoint
+from lol_data.training.config import RunConfig, TrainConfig
+from lol_data.training.data import Sequences, micro_batches, step_samples
+from lol_data.training.health import RouteStatistics
+from lol_data.training.machine import prepare
+from lol_data.training.optimizer import build_optimizers, set_learning_rate
+from lol_data.training.schedule import bias_step_at, depth_at, learning_rate_factor
+
+
+class Trainer:
+    """One model on one set of sequences."""
+
+    def __init__(self, config: RunConfig, sequences: Sequences, validation: Sequences, device: torch.device):
+        train = config.train
+        torch.manual_seed(train.seed)
+        self.config, self.train = config, train
+        self.sequences, self.validation, self.device = sequences, validation, device
+        model_config = config.model_config(VOCABULARY_SIZE, sequences.layout.prompt_length)
+        self.model = LibraryOfLayers(model_config).to(device)
+        self.optimizers = build_optimizers(self.model, train.muon_rate, train.adam_rate, train.weight_decay)
+        self.settings = prepare(self.model, train)
+        self.step = self.tokens_seen = 0
+
+    def run_step(self) -> dict[str, Any]:
+        """One optimiser step; returns its metrics. Raises LolDataError when the loss is not finite."""
+        train, model, step = self.train, self.model, self.step
+        started = time.perf_counter()
+        torch.manual_seed(hash_seed(train.seed, step))  # the router's noise
+        factor = learning_rate_factor(step, train.steps, train.warmup)
+        set_learning_rate(self.optimizers, factor)
+        depth = depth_at(step, train.steps, model.config.depth, train.growth)
+        samples = step_samples(len(self.sequences), train.batch, train.seed, step)
+        prompt = model.config.prompt
+        lengths = self.sequences.lengths(samples)
+        targets = int((lengths - prompt - 1).sum())
+        statistics = RouteStatistics(depth, model.config.blocks, self.device)
+        model.train()
+        total = torch.zeros((), device=self.device)
+        padded = 0
+        for batch in micro_batches(self.sequences, samples, train.micro_batch):
+            tokens = torch.from_numpy(batch.tokens).to(self.device)
+            padded += tokens.numel()
+            logits, choices = model(tokens, depth)
+            loss = suffix_loss(logits, tokens, prompt) / targets
+            loss.backward()
+            total += loss.detach()
+            batch_lengths = torch.from_numpy(batch.lengths).to(self.device)
+            statistics.add(choices, model.windows, tokens.shape[1], batch_lengths)
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), train.clip)
+        value = total.item()
+        if not math.isfinite(value) or not math.isfinite(norm):
+            raise LolDataError(f"step {step + 1}: the loss is {value}; samples {samples[:8].tolist()}...; lower the rates")
+        for optimizer in self.optimizers:
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        move_bias(model.router.bias, statistics.counts.sum(0), self.bias_step())
+        self.step += 1
+        self.tokens_seen += int(lengths.sum())
+        return {
+            "step": self.step,
+            "loss": round(value, 6),
+            "depth": depth,
+            "rate": round(factor, 5),
+            "gradient_norm": round(float(norm), 4),
+            "tokens": self.tokens_seen,
+            "seconds": round(time.perf_counter() - started, 4),
+            "padding": round(1 - int(lengths.sum()) / padded, 4),
+            **statistics.metrics(model.router.bias),
+        }
+
+    def bias_step(self) -> float:
+        """The sign rule's step size at the current step."""
+        return bias_step_at(self.step, self.train.steps, self.train.bias_rate, self.train.bias_fade)
+
+    @torch.inference_mode()
+    def validation_loss(self) -> float:
+        """Mean loss per suffix token over the validation problems, all strategies, without noise."""
+        self.model.eval()
+        samples = torch.arange(len(self.validation)).numpy()
+        total, targets = 0.0, 0
+        for batch in micro_batches(self.validation, samples, 4 * self.train.micro_batch):
+            tokens = torch.from_numpy(batch.tokens).to(self.device)
+            logits, _ = self.model(tokens)
+            total += suffix_loss(logits, tokens, self.model.config.prompt).item()
+            targets += int((batch.lengths - self.model.config.prompt - 1).sum())
+        return total / targets
+
+    def save(self, run: Path) -> Path:
+        """Write a checkpoint of the current step."""
+        state = {"tokens": self.tokens_seen}
+        return save_checkpoint(run, self.step, self.model, self.optimizers, state, self.train.keep)
+
+    def restore(self, folder: Path) -> None:
+        """Go on from a checkpoint."""
+        state = load_model(folder, self.model)
+        load_optimizers(folder, self.model, self.optimizers)
+        self.step, self.tokens_seen = state["step"], state["tokens"]
+
+
+def suffix_loss(logits: Tensor, tokens: Tensor, prompt: int) -> Tensor:
+    """Summed cross-entropy of every suffix token behind `<trace>`: logits (B, T - P, V), tokens (B, T)."""
+    wanted = tokens[:, prompt + 1 :].long()
+    real = wanted != PAD
+    return F.cross_entropy(logits[:, :-1][real], wanted[real], reduction="sum")
+
+
+@torch.no_grad()
+def move_bias(bias: Tensor, counts: Tensor, step: float) -> None:
+    """The sign rule: blocks with less than the mean load gain `step`, the others lose it; the mean is taken out."""
+    delta = step * torch.sign(counts.float().mean() - counts.float())
+    bias += delta - delta.mean()
+
+
+def hash_seed(seed: int, step: int) -> int:
+    """A seed for one step, unrelated to its neighbours' (SplitMix64's finaliser)."""
+    word = (seed * 0x9E3779B97F4A7C15 + step + 1) & (2**64 - 1)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        word = ((word ^ (word >> shift)) * factor) & (2**64 - 1)
+    return word ^ (word >> 31)
+
+
+def train_run(trainer: Trainer, run: Path, identity: dict[str, Any], resume: bool, say=print) -> dict[str, Any]:
+    """Train to the last step, in a run folder; returns the last line of metrics.
+
+    identity: what the data is (path, hash, ...), kept in run.json and compared on resume. KeyboardInterrupt is passed on
+    after a checkpoint has been written. Raises RefusedError for a folder in use or a run that was something else.
+    """
+    start_run(trainer, run, identity, resume, say)
+    train, line = trainer.train, {}
+    with (
+        (run / "metrics.jsonl").open("a", encoding="utf-8") as log,
+        tqdm(total=train.steps, initial=trainer.step, unit="step", disable=None, smoothing=0.05) as bar,
+    ):
+        try:
+            while trainer.step < train.steps:
+                line = trainer.run_step()
+                last = trainer.step == train.steps
+                if last or trainer.step % train.validate_every == 0:
+                    line["validation_loss"] = round(trainer.validation_loss(), 6)
+                _write(log, line)
+                rate = line["tokens"] / max(line["step"], 1) / max(line["seconds"], 1e-9)
+                bar.set_postfix_str(f"loss {line['loss']:.4f}, {rate:,.0f} tokens/s")
+                bar.update()
+                if last or trainer.step % train.checkpoint_every == 0:
+                    log.flush()
+                    trainer.save(run)
+        except KeyboardInterrupt:
+            trainer.save(run)
+            raise
+    return line
+
+
+def start_run(trainer: Trainer, run: Path, identity: dict[str, Any], resume: bool, say) -> None:
+    """Make or reopen the run folder; on resume, load the newest good checkpoint and cut the metrics back to it."""
+    about = {"lol_data": __version__, "config": trainer.config.to_json(), "data": identity, "machine": trainer.settings}
+    path = run / "run.json"
+    if not path.exists():
+        if run.exists() and any(run.iterdir()):
+            raise RefusedError(f"{run} is not empty and not a run; choose another --out")
+        run.mkdir(parents=True, exist_ok=True)
+        draft = path.with_suffix(".draft")
+        draft.write_text(json.dumps(about, indent=1), encoding="utf-8")
+        draft.rename(path)
+        return
+    if not resume:
+        raise RefusedError(f"{run} holds a run already; add --resume to go on with it, or choose another --out")
+    before = json.loads(path.read_text(encoding="utf-8"))
+    for name in ("config", "data"):
+        if before[name] != about[name]:
+            raise RefusedError(f"{run}: {name} changed: {_difference(before[name], about[name])}; choose another --out")
+    folder = newest_checkpoint(run, say)
+    if folder is not None:
+        trainer.restore(folder)
+    _cut_metrics(run / "metrics.jsonl", trainer.step)
+    say(f"going on from step {trainer.step} of {trainer.train.steps}")
+
+
+def read_run(run: Path) -> dict[str, Any]:
+    """run.json of a run folder; raises UsageError if there is none."""
+    try:
+        return json.loads((run / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{run} is not a run (no readable run.json); train one with: lol-data train") from error
+
+
+def load_trained(run: Path, layout_prompt: int, device: torch.device, say=print) -> tuple[LibraryOfLayers, Path]:
+    """The model of a run's newest good checkpoint, in evaluation mode and fp32, and the checkpoint's folder."""
+    config = RunConfig.from_json(read_run(run)["config"])
+    folder = newest_checkpoint(run, say)
+    if folder is None:
+        raise UsageError(f"{run} has no complete checkpoint yet; go on with: lol-data train --out {run} --resume")
+    model = LibraryOfLayers(config.model_config(VOCABULARY_SIZE, layout_prompt)).to(device)
+    load_model(folder, model)
+    return model.eval(), folder
+
+
+def _difference(before: Any, after: Any, name: str = "") -> str:
+    if isinstance(before, dict) and isinstance(after, dict):
+        parts = [
+            _difference(before.get(key), after.get(key), f"{name}.{key}".lstrip("."))
+            for key in sorted({*before, *after})
+            if before.get(key) != after.get(key)
+        ]
+        return "; ".join(parts)
+    return f"{name} {before!r} -> {after!r}"
+
+
+def _write(log: TextIO, line: dict[str, Any]) -> None:
+    log.write(json.dumps(line) + "\n")
+
+
+def _cut_metrics(path: Path, steps: int) -> None:
+    if not path.exists():
+        return
+    kept = []
+    for text in path.read_text(encoding="utf-8").splitlines():
+        try:
+            line = json.loads(text)
+        except ValueError:
+            break
+        if line["step"] <= steps:
+            kept.append(text + "\n")
+    draft = path.with_suffix(".draft")
+    draft.write_text("".join(kept), encoding="utf-8")
+    draft.rename(path)
