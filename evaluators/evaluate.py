@@ -56,11 +56,18 @@ def evaluate(
     parsed = parse_outputs(outputs.tokens, mazes.size)
     verdicts = judge_mazes(mazes, outputs.rows, outputs.asked, parsed.traces, parsed.answers, parsed.reason)
     fell_back = template.fell_back(outputs.asked, outputs.last_windows) if template else None
-    summary: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "task": "maze", "size": mazes.size, "protocol": protocol}
+    summary: dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION,
+        "task": "maze",
+        "size": mazes.size,
+        "protocol": protocol,
+    }
     if template is not None and paths is not None:
         summary["template"] = {
             "kind": kind,
-            "agreement_with_own_paths": dict(zip(verdicts.strategies, template.agreement.round(4).tolist(), strict=True)),
+            "agreement_with_own_paths": dict(
+                zip(verdicts.strategies, template.agreement.round(4).tolist(), strict=True)
+            ),
             "kinds_agree": round(paths.kinds_agree(), 4),
             "counts": template.counts.tolist(),
             "ids": template.ids.tolist(),
@@ -90,7 +97,9 @@ def write_result(result: Result, out: Path, about: dict[str, Any]) -> Path:
         draft.write_text(json.dumps({**about, **result.summary}, indent=1), encoding="utf-8")
         os.replace(draft, folder / "summary.json")
     except OSError as error:
-        raise LolDataError(f"{folder}: the results could not be saved ({error.strerror}); free space or use --out") from error
+        raise LolDataError(
+            f"{folder}: the results could not be saved ({error.strerror}); free space or use --out"
+        ) from error
     return folder
 
 

@@ -1,8 +1,8 @@
 """Decoding under a protocol: what the strategy field says, and who chooses the path.
 
-    prompted  the field names the strategy, the router chooses
-    forced    a neutral field, the strategy's template path
-    neutral   a neutral field, the router chooses: the control, what the model does when nothing asks for a strategy
+prompted  the field names the strategy, the router chooses
+forced    a neutral field, the strategy's template path
+neutral   a neutral field, the router chooses: the control, what the model does when nothing asks for a strategy
 """
 
 from __future__ import annotations

@@ -43,7 +43,9 @@ def summarise(verdicts: Verdicts, fell_back: NDArray[np.bool_] | None = None) ->
     single = np.array([bin(mask).count("1") for mask in range(256)])[verdicts.identified] == 1
     confusion = {}
     for name, group in groups.items():
-        row = {other: int((group & single & (verdicts.identified == 1 << code)).sum()) for code, other in enumerate(names)}
+        row = {
+            other: int((group & single & (verdicts.identified == 1 << code)).sum()) for code, other in enumerate(names)
+        }
         row["ambiguous"] = int((group & ~single & (verdicts.identified != 0)).sum())
         row["none"] = int((group & (verdicts.identified == 0)).sum())
         confusion[name] = row
@@ -85,3 +87,40 @@ def table(summary: dict[str, Any]) -> str:
         cells = "  ".join(f"{percent(rates[column]):>18}" for column in columns)
         lines.append(f"{name:<18}{rates['n']:>6}  {cells}")
     return "\n".join(lines)
+
+
+def title(summary: dict[str, Any]) -> str:
+    """A heading for `table`."""
+    template = summary.get("template")
+    path = f", {template['kind']} template" if template else ""
+    return f"protocol {summary['protocol']}{path} ({summary['n']} test problems, 95 % Wilson intervals, per cent)"
+
+
+def template_lines(summary: dict[str, Any]) -> list[str]:
+    """What a reader of a forced-path table has to know about its template; nothing for other protocols."""
+    template = summary.get("template")
+    if not template:
+        return []
+    own = ", ".join(f"{name} {100 * rate:.0f}" for name, rate in template["agreement_with_own_paths"].items())
+    fallback = 100 * summary["overall"]["fallback_rate"]
+    return [
+        f"own paths that agree with the template, per cent: {own}",
+        f"both kinds of template agree in {100 * template['kinds_agree']:.0f} % of windows; "
+        f"{fallback:.1f} % of outputs left the supported windows",
+    ]
+
+
+def comparison(summaries: list[dict[str, Any]], rate: str = "adherence") -> str:
+    """One rate of several protocols side by side, a line per strategy."""
+    names = [_short_name(summary) for summary in summaries]
+    head = f"{rate:<18}" + "  ".join(f"{name:>20}" for name in names)
+    lines = [head, "-" * len(head)]
+    for strategy in [*summaries[0]["strategies"], "all"]:
+        rates = [s["overall"] if strategy == "all" else s["strategies"][strategy] for s in summaries]
+        lines.append(f"{strategy:<18}" + "  ".join(f"{percent(values[rate]):>20}" for values in rates))
+    return "\n".join(lines)
+
+
+def _short_name(summary: dict[str, Any]) -> str:
+    template = summary.get("template")
+    return summary["protocol"] + (f" {template['kind']}" if template else "")

@@ -15,7 +15,6 @@ from lol_data.shards.reader import open_dataset
 from .common import SMALL, flip_bit, make
 from .test_rows import assert_same
 
-
 PLANS = {
     "all splits": SMALL,
     "files without rows": replace(SMALL, n=40, shard_rows=4),

@@ -1,0 +1,214 @@
+"""Verdicts on the outputs of any model for maze problems, from the problem and the output alone.
+
+A trace is replayed under the rules of all five strategies; nothing is compared with a stored trace, and no tracer is
+called. An answer is judged as a path: through open passages, start to goal, no cell twice, and as short as can be.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lol_data.evaluators.maze_frontier_rules import astar_rule, bfs_rule, bidirectional_rule
+from lol_data.evaluators.maze_reasons import ANSWER_NOT_SHORTEST, ANSWER_OK, MAZE_ANSWER, MAZE_ILLEGAL, NONE
+from lol_data.evaluators.maze_walk_rules import dead_end_rule, dfs_rule, distance, path_fault
+from lol_data.evaluators.verdicts import MIN_PREFIX, PARSE_REASONS, PARSED, Verdicts
+from lol_data.jit import njit
+from lol_data.mazes import EAST, MAX_SIZE, MAZE_STRATEGIES, MIN_SIZE, NORTH, SOUTH, WEST, Mazes, TracedMazes
+from lol_data.ragged import Ragged
+
+BFS, DFS, ASTAR, BIDIRECTIONAL, DEAD_END_FILLING = range(len(MAZE_STRATEGIES))
+SCRATCH = 256  # entries of a scratch array, more than a maze has cells
+UNKNOWN = -2  # a distance not asked for yet
+NO_CELL = 255  # stands for every number that is no cell id; the largest maze has cells 0 to 224
+
+
+def judge_mazes(
+    mazes: Mazes,
+    rows: ArrayLike,
+    asked: ArrayLike,
+    traces: Ragged,
+    answers: Ragged,
+    parse_reason: ArrayLike | None = None,
+) -> Verdicts:
+    """Judge M outputs; output k answers problem rows[k] and was asked for strategy asked[k].
+
+    rows: integers (M,), 0 to len(mazes) - 1. asked: integers (M,), codes of MAZE_STRATEGIES. traces, answers: M rows
+    of integers of any kind; a number that is no cell is an illegal step or a wrong answer, never an error.
+    parse_reason: codes of PARSE_REASONS (M,), all `ok` if not given; an output that is not `ok` is not judged further.
+    Raises ValueError where the arguments do not fit together or `mazes` is not well formed.
+    """
+    _check_mazes(mazes)
+    count = len(traces)
+    if len(answers) != count:
+        raise ValueError(f"{len(answers)} answers for {count} traces")
+    reasons = np.full(count, PARSED) if parse_reason is None else parse_reason
+    reason_codes = _codes("parse_reason", reasons, count, len(PARSE_REASONS)).astype(np.uint8)
+    asked_codes = _codes("asked", asked, count, len(MAZE_STRATEGIES)).astype(np.uint8)
+    parsed = reason_codes == PARSED
+    first_illegal_step, illegal, answer, identified, legal, complete, canonical, exact = _judge(
+        mazes.size,
+        mazes.openings,
+        mazes.start,
+        mazes.goal,
+        _codes("rows", rows, count, len(mazes)).astype(np.int64),
+        asked_codes,
+        parsed,
+        *_cell_bytes("traces", traces),
+        *_cell_bytes("answers", answers),
+    )
+    adherent = (identified >> asked_codes & 1).astype(bool)
+    answer_correct = parsed & (answer == ANSWER_OK)
+    return Verdicts(
+        strategies=MAZE_STRATEGIES,
+        illegal_names=MAZE_ILLEGAL,
+        answer_names=MAZE_ANSWER,
+        asked=asked_codes,
+        parsed=parsed,
+        parse_reason=reason_codes,
+        legal=legal,
+        first_illegal_step=first_illegal_step,
+        illegal_reason=illegal,
+        complete=complete,
+        canonical=canonical,
+        identified=identified,
+        identified_exact=exact,
+        adherent=adherent,
+        answer_correct=answer_correct,
+        answer_reason=answer,
+        joint=adherent & legal & complete & answer_correct,
+    )
+
+
+@njit
+def canonical_rows(traced: TracedMazes) -> NDArray[np.bool_]:
+    """Whether all traces of a problem are canonical and its answer is right, bool (B,); the rule check of `verify`."""
+    rows = np.arange(len(traced))
+    good = np.ones(len(traced), bool)
+    for code, name in enumerate(MAZE_STRATEGIES):
+        verdicts = judge_mazes(traced.mazes, rows, np.full(len(rows), code), traced.traces[name], traced.answer)
+        good &= verdicts.canonical & verdicts.answer_correct
+    return good
+
+
+def _judge(size, openings, starts, goals, rows, asked, parsed, traces, trace_offsets, answers, answer_offsets):
+    """The loop over all outputs; the order of the results is that of the line in judge_mazes."""
+    count = len(rows)
+    first_illegal_step = np.full(count, -1, np.int32)
+    illegal, answer_fault, identified = np.zeros((3, count), np.uint8)
+    legal, complete, canonical, exact = np.zeros((4, count), np.bool_)
+    shortest = np.full(len(openings), UNKNOWN, np.int16)  # moves of a shortest path, once it is needed
+
+    cells = size * size
+    moves = np.array([-size, 1, size, -1], np.int64)
+    passage = np.zeros(512, np.uint8)
+    for d in range(4):
+        passage[256 + moves[d]] = 1 << d
+    across, down = np.zeros((2, SCRATCH), np.int16)
+    for cell in range(cells):
+        across[cell], down[cell] = cell % size, cell // size
+    marks, cell_list, cell_table, visited = np.empty((4, SCRATCH), np.uint8)
+    step_of = np.empty(SCRATCH, np.int16)
+    keys = np.empty(SCRATCH, np.int32)
+    queues, born = np.empty((2, SCRATCH), np.uint8), np.empty((2, SCRATCH), np.int16)
+
+    for k in range(count):
+        if not parsed[k]:
+            continue
+        row = rows[k]
+        maze, start, goal = openings[row], starts[row], goals[row]
+        trace = traces[trace_offsets[k] : trace_offsets[k + 1]]
+        longest, runner_up, leader = 0, 0, 0
+        for strategy in range(5):
+            if strategy == BFS:
+                verdict = bfs_rule(maze, moves, start, goal, trace, marks, cell_list, step_of)
+            elif strategy == DFS:
+                verdict = dfs_rule(maze, moves, passage, start, goal, trace, size, visited, cell_table)
+            elif strategy == ASTAR:
+                verdict = astar_rule(maze, moves, start, goal, trace, marks, keys, across, down)
+            elif strategy == BIDIRECTIONAL:
+                verdict = bidirectional_rule(maze, moves, start, goal, trace, marks, queues, born)
+            else:
+                verdict = dead_end_rule(maze, moves, passage, start, goal, trace, marks, cell_table)
+            steps, reason, ended, as_data_set = verdict
+            if steps > longest:
+                longest, runner_up, leader = steps, longest, strategy
+            elif steps > runner_up:
+                runner_up = steps
+            if ended:
+                identified[k] |= 1 << strategy
+            if strategy == asked[k]:
+                illegal[k], legal[k], complete[k], canonical[k] = reason, reason == NONE, ended, as_data_set
+                if reason != NONE:
+                    first_illegal_step[k] = steps
+        exact[k] = identified[k] != 0
+        if not exact[k] and longest >= MIN_PREFIX and longest > runner_up:
+            identified[k] = 1 << leader
+
+        answer = answers[answer_offsets[k] : answer_offsets[k + 1]]
+        fault = path_fault(maze, moves, passage, start, goal, answer, size, visited)
+        if fault == ANSWER_OK:
+            if shortest[row] == UNKNOWN:
+                shortest[row] = distance(maze, moves, start, goal, cell_list, marks)
+            if len(answer) - 1 != shortest[row]:
+                fault = ANSWER_NOT_SHORTEST
+        answer_fault[k] = fault
+    return first_illegal_step, illegal, answer_fault, identified, legal, complete, canonical, exact
+
+
+@njit
+def _first_malformed(openings, starts, goals, size):
+    """The first maze with a passage open on one side only or into the border, or endpoints amiss; -1 for none."""
+    cells = size * size
+    for row in range(len(openings)):
+        maze = openings[row]
+        bad = np.uint8(0)
+        for cell in range(cells):
+            bad |= maze[cell] & 0xF0
+        for cell in range(cells - 1):  # EAST of a cell is WEST of the next, also, both closed, across a row's end
+            bad |= (maze[cell] >> 1 ^ maze[cell + 1] >> 3) & 1
+        for cell in range(cells - size):
+            bad |= (maze[cell] >> 2 ^ maze[cell + size]) & 1
+        for k in range(size):
+            bad |= maze[k] & NORTH | maze[cells - 1 - k] & SOUTH
+            bad |= maze[k * size] & WEST | maze[k * size + size - 1] & EAST
+        if bad or starts[row] >= cells or goals[row] >= cells or starts[row] == goals[row]:
+            return row
+    return -1
+
+
+def _check_mazes(mazes: Mazes) -> None:
+    size, count = mazes.size, len(mazes)
+    if not MIN_SIZE <= size <= MAX_SIZE:
+        raise ValueError(f"size {size} is not in {MIN_SIZE} to {MAX_SIZE}")
+    for name, array, shape in (
+        ("openings", mazes.openings, (count, size * size)),
+        ("start", mazes.start, (count,)),
+        ("goal", mazes.goal, (count,)),
+    ):
+        if array.dtype != np.uint8 or array.shape != shape:
+            raise ValueError(f"mazes.{name} must be uint8 {shape}, not {array.dtype} {array.shape}")
+    row = _first_malformed(mazes.openings, mazes.start, mazes.goal, size)
+    if row >= 0:
+        raise ValueError(f"maze {row}: a passage is open on one side only, or start and goal are not two cells of it")
+
+
+def _codes(name: str, values: ArrayLike, count: int, below: int) -> NDArray[np.integer]:
+    codes = np.asarray(values)
+    if codes.shape != (count,) or (count and codes.dtype.kind not in "iu"):
+        raise ValueError(f"{name} must be integers ({count},), not {codes.dtype} {codes.shape}")
+    if count and (codes.min() < 0 or codes.max() >= below):
+        raise ValueError(f"{name} must be in 0 to {below - 1}")
+    return codes
+
+
+def _cell_bytes(name: str, cells: Ragged) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Values as uint8 with NO_CELL for whatever does not fit, and the offsets."""
+    values, offsets = cells.values, cells.offsets
+    if values.dtype.kind not in "iu":
+        raise ValueError(f"{name} must be integers, not {values.dtype}")
+    if offsets[0] < 0 or offsets[-1] > len(values) or (np.diff(offsets) < 0).any():
+        raise ValueError(f"{name}: offsets must rise from 0 to the number of values")
+    if values.dtype != np.uint8:
+        values = np.where((values >= 0) & (values < NO_CELL), values, NO_CELL).astype(np.uint8)
+    return np.ascontiguousarray(values), offsets

@@ -1,0 +1,107 @@
+"""What is said about an output: one array per verdict, one entry per output, whatever the task.
+
+parsed        the output has the form it must have; if not, `parse_reason` says why and nothing else is judged
+legal         every step obeys the rules of the strategy that was asked for, and there is a step if one is due;
+              else `first_illegal_step` and `illegal_reason`
+complete      legal, and the trace ends where that strategy must end
+canonical     complete, and every free choice was made as the data set makes it
+identified    the strategies for which the whole trace is legal and complete (`identified_exact`); when there is none,
+              the one strategy with the strictly longest legal prefix of at least MIN_PREFIX steps, if any
+adherent      the strategy asked for is among the identified ones
+answer_correct  the answer is right by the rules of the problem, whatever the trace; else `answer_reason`
+joint         adherent, legal, complete, and the answer is right
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lol_data.tokenization.vocabulary import PARSE_REASONS
+
+PARSED = 0
+MIN_PREFIX = 2  # one step is the start cell, or one placement: that tells no strategy from another
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """The verdicts on M outputs. Codes index the tuples of names, which belong to the task.
+
+    asked, parse_reason, illegal_reason, answer_reason: uint8 (M,), code 0 meaning that there is nothing to say.
+    first_illegal_step: int32 (M,), -1 for none. identified: uint8 (M,), bit s for strategies[s]. The rest: bool (M,).
+    """
+
+    strategies: tuple[str, ...]
+    illegal_names: tuple[str, ...]
+    answer_names: tuple[str, ...]
+    asked: NDArray[np.uint8]
+    parsed: NDArray[np.bool_]
+    parse_reason: NDArray[np.uint8]
+    legal: NDArray[np.bool_]
+    first_illegal_step: NDArray[np.int32]
+    illegal_reason: NDArray[np.uint8]
+    complete: NDArray[np.bool_]
+    canonical: NDArray[np.bool_]
+    identified: NDArray[np.uint8]
+    identified_exact: NDArray[np.bool_]
+    adherent: NDArray[np.bool_]
+    answer_correct: NDArray[np.bool_]
+    answer_reason: NDArray[np.uint8]
+    joint: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.asked)
+
+    def columns(self) -> dict[str, NDArray]:
+        """Every array under its name, codes as codes."""
+        return {name: getattr(self, name) for name in FIELDS}
+
+    def table(self) -> pa.Table:
+        """The same for people: names for codes, a list of names for `identified`."""
+        columns: dict[str, Any] = dict(self.columns())
+        for name, names in self._names().items():
+            columns[name] = pa.DictionaryArray.from_arrays(columns[name].astype(np.int8), list(names))
+        bits = (self.identified[:, None] >> np.arange(len(self.strategies), dtype=np.uint8)) & 1
+        offsets = np.concatenate([[0], np.cumsum(bits.sum(axis=1))]).astype(np.int32)
+        names_of_bits = pa.DictionaryArray.from_arrays(np.nonzero(bits)[1].astype(np.int8), list(self.strategies))
+        columns["identified"] = pa.ListArray.from_arrays(offsets, names_of_bits)
+        return pa.table(columns)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Every output as plain Python values, ready for JSON: names for codes, None for "no step is illegal"."""
+        names = self._names()
+        columns = [
+            [names[name][code] for code in column.tolist()] if name in names else column.tolist()
+            for name, column in self.columns().items()
+        ]
+        sets = [
+            [name for bit, name in enumerate(self.strategies) if mask >> bit & 1]
+            for mask in range(1 << len(self.strategies))
+        ]
+        for values in zip(*columns, strict=True):
+            row = dict(zip(FIELDS, values, strict=True))
+            row["first_illegal_step"] = None if row["first_illegal_step"] < 0 else row["first_illegal_step"]
+            row["identified"] = sets[row["identified"]].copy()
+            yield row
+
+    def row(self, k: int) -> dict[str, Any]:
+        """Output k in the form of `rows`."""
+        one: dict[str, Any] = {name: column[k : k + 1] for name, column in self.columns().items()}
+        return next(replace(self, **one).rows())
+
+    def _names(self) -> dict[str, tuple[str, ...]]:
+        return {
+            "asked": self.strategies,
+            "parse_reason": PARSE_REASONS,
+            "illegal_reason": self.illegal_names,
+            "answer_reason": self.answer_names,
+        }
+
+
+NAMES = ("strategies", "illegal_names", "answer_names")
+FIELDS = tuple(name for name in Verdicts.__dataclass_fields__ if name not in NAMES)
