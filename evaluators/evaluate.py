@@ -49,7 +49,7 @@ def evaluate(
 ) -> Result:
     """Decode every test problem under every strategy and judge the outputs by the rules.
 
-    paths: routes observed on validation problems; needed for the `forced` protocol, whose template is of the given kind.
+    paths: routes observed on validation problems, needed for `forced`; kind: which template is made of them.
     """
     template = paths.template(kind) if protocol == "forced" and paths is not None else None
     outputs = decode(model, mazes, protocol, template, batch, progress)

@@ -46,7 +46,12 @@ def symmetries(size: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray
 
 @njit
 def _hash_image(
-    size: int, start: int, goal: int, openings: NDArray[np.uint8], source: NDArray[np.uint8], turned: NDArray[np.uint8]
+    size: int,
+    start: np.int64,
+    goal: np.int64,
+    openings: NDArray[np.uint8],
+    source: NDArray[np.uint8],
+    turned: NDArray[np.uint8],
 ) -> np.uint64:
     """64-bit hash of (size, start, goal, openings seen through one symmetry)."""
     cells = len(openings)
@@ -101,7 +106,7 @@ def _fingerprints(
 ) -> None:
     for row in range(len(openings)):
         maze = openings[row]
-        best, best_low, best_high = -1, 0, 0
+        best, best_low, best_high = -1, np.int64(0), np.int64(0)
         for symmetry in range(8):
             # Of an image and the one with start and goal exchanged, the less is that with the lower cell first.
             one, other = np.int64(to[symmetry, start[row]]), np.int64(to[symmetry, goal[row]])

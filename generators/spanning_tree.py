@@ -36,9 +36,9 @@ def wilson_tree(
     neighbours: as in `solvers.grid`. in_tree, way: scratch, uint8 (n*n,) or longer.
     """
     cells = len(neighbours)
-    for cell in range(cells):
-        openings[cell] = 0
-        in_tree[cell] = 0
+    for at in range(cells):
+        openings[at] = 0
+        in_tree[at] = 0
     size = 1
     while size * size < cells:
         size += 1

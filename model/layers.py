@@ -78,16 +78,14 @@ def attend_window(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 def attend_cached(q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-    """One new position against the positions before it and itself: q (B, H, 1, d_h), keys (B, H, T, d_h) -> (B, 1, d)."""
+    """One new position against all positions up to itself: q (B, H, 1, d_h), keys (B, H, T, d_h) -> (B, 1, d)."""
     return F.scaled_dot_product_attention(q, keys, values).transpose(1, 2).flatten(2)
 
 
 class KeyValueCache:
     """Keys and values of one attention, (B, H, capacity, d_h) each, filled from the front."""
 
-    def __init__(
-        self, batch: int, heads: int, capacity: int, width: int, dtype: torch.dtype, device: torch.device
-    ):
+    def __init__(self, batch: int, heads: int, capacity: int, width: int, dtype: torch.dtype, device: torch.device):
         self.keys = torch.empty(batch, heads, capacity, width, dtype=dtype, device=device)
         self.values = torch.empty_like(self.keys)
         self.length = 0

@@ -6,6 +6,7 @@ window 1 + floor((j + delta) / W) with delta = ((l - 1) S) mod W, so the first w
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 
@@ -43,4 +44,4 @@ class Windows:
             edge += step
             step = self.window
         bounds.append(length)
-        return list(zip(bounds[:-1], bounds[1:], strict=True))
+        return list(itertools.pairwise(bounds))

@@ -106,8 +106,8 @@ class MazeLayout:
         if not good.all():
             raise ValueError(f"prompt {int(np.argmin(good))} is not a maze prompt of size {self.size}")
         ids = np.arange(len(prompts), dtype=np.uint64)
-        ends = ends.astype(np.uint8)
-        return Mazes(self.size, ids, walls.astype(np.uint8), ends[:, 0], ends[:, 1]), strategies
+        start, goal = ends[:, 0].astype(np.uint8), ends[:, 1].astype(np.uint8)
+        return Mazes(self.size, ids, walls.astype(np.uint8), start, goal), strategies
 
 
 def encode_suffixes(traces: Ragged, answers: Ragged) -> Ragged:

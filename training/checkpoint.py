@@ -1,9 +1,9 @@
 """Checkpoints: safetensors and JSON in a folder of their own, the marker DONE last, published by one rename.
 
-    RUN/checkpoints/step-00001500/model.safetensors      parameters and the selection bias
-                                  optimizer.safetensors  "<optimiser>/<parameter>/<state>"
-                                  state.json             step and whatever the trainer adds
-                                  DONE                   sha256 of the three files
+RUN/checkpoints/step-00001500/model.safetensors      parameters and the selection bias
+                              optimizer.safetensors  "<optimiser>/<parameter>/<state>"
+                              state.json             step and whatever the trainer adds
+                              DONE                   sha256 of the three files
 """
 
 from __future__ import annotations

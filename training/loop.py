@@ -23,7 +23,7 @@ from lol_data.model.lol import LibraryOfLayers
 from lol_data.tokenization.maze import VOCABULARY_SIZE
 from lol_data.tokenization.vocabulary import PAD
 from lol_data.training.checkpoint import load_model, load_optimizers, newest_checkpoint, save_checkpoint
-from lol_data.training.config import RunConfig, TrainConfig
+from lol_data.training.config import RunConfig
 from lol_data.training.data import Sequences, micro_batches, step_samples
 from lol_data.training.health import RouteStatistics
 from lol_data.training.machine import prepare
@@ -73,7 +73,9 @@ class Trainer:
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), train.clip)
         value = total.item()
         if not math.isfinite(value) or not math.isfinite(norm):
-            raise LolDataError(f"step {step + 1}: the loss is {value}; samples {samples[:8].tolist()}...; lower the rates")
+            raise LolDataError(
+                f"step {step + 1}: the loss is {value}; samples {samples[:8].tolist()}...; lower the rates"
+            )
         for optimizer in self.optimizers:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
@@ -146,11 +148,11 @@ def hash_seed(seed: int, step: int) -> int:
 def train_run(trainer: Trainer, run: Path, identity: dict[str, Any], resume: bool, say=print) -> dict[str, Any]:
     """Train to the last step, in a run folder; returns the last line of metrics.
 
-    identity: what the data is (path, hash, ...), kept in run.json and compared on resume. KeyboardInterrupt is passed on
-    after a checkpoint has been written. Raises RefusedError for a folder in use or a run that was something else.
+    identity: what the data is (path, hash, ...), kept in run.json and compared on resume. KeyboardInterrupt is
+    passed on after a checkpoint has been written. Raises RefusedError for a folder in use or another run.
     """
-    start_run(trainer, run, identity, resume, say)
-    train, line = trainer.train, {}
+    line = start_run(trainer, run, identity, resume, say)
+    train = trainer.train
     with (
         (run / "metrics.jsonl").open("a", encoding="utf-8") as log,
         tqdm(total=train.steps, initial=trainer.step, unit="step", disable=None, smoothing=0.05) as bar,
@@ -174,8 +176,11 @@ def train_run(trainer: Trainer, run: Path, identity: dict[str, Any], resume: boo
     return line
 
 
-def start_run(trainer: Trainer, run: Path, identity: dict[str, Any], resume: bool, say) -> None:
-    """Make or reopen the run folder; on resume, load the newest good checkpoint and cut the metrics back to it."""
+def start_run(trainer: Trainer, run: Path, identity: dict[str, Any], resume: bool, say) -> dict[str, Any]:
+    """Make or reopen the run folder; on resume, load the newest good checkpoint and cut the metrics back to it.
+
+    Returns the last line of metrics that still holds, empty for a new run.
+    """
     about = {"lol_data": __version__, "config": trainer.config.to_json(), "data": identity, "machine": trainer.settings}
     path = run / "run.json"
     if not path.exists():
@@ -185,7 +190,7 @@ def start_run(trainer: Trainer, run: Path, identity: dict[str, Any], resume: boo
         draft = path.with_suffix(".draft")
         draft.write_text(json.dumps(about, indent=1), encoding="utf-8")
         draft.rename(path)
-        return
+        return {}
     if not resume:
         raise RefusedError(f"{run} holds a run already; add --resume to go on with it, or choose another --out")
     before = json.loads(path.read_text(encoding="utf-8"))
@@ -195,8 +200,8 @@ def start_run(trainer: Trainer, run: Path, identity: dict[str, Any], resume: boo
     folder = newest_checkpoint(run, say)
     if folder is not None:
         trainer.restore(folder)
-    _cut_metrics(run / "metrics.jsonl", trainer.step)
-    say(f"going on from step {trainer.step} of {trainer.train.steps}")
+    say(f"{run}: going on from step {trainer.step} of {trainer.train.steps}")
+    return _cut_metrics(run / "metrics.jsonl", trainer.step)
 
 
 def read_run(run: Path) -> dict[str, Any]:
@@ -233,17 +238,17 @@ def _write(log: TextIO, line: dict[str, Any]) -> None:
     log.write(json.dumps(line) + "\n")
 
 
-def _cut_metrics(path: Path, steps: int) -> None:
-    if not path.exists():
-        return
-    kept = []
-    for text in path.read_text(encoding="utf-8").splitlines():
+def _cut_metrics(path: Path, steps: int) -> dict[str, Any]:
+    """Drop the lines behind a step, and a torn one; returns the last line kept."""
+    kept: list[dict[str, Any]] = []
+    for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         try:
             line = json.loads(text)
         except ValueError:
             break
         if line["step"] <= steps:
-            kept.append(text + "\n")
+            kept.append(line)
     draft = path.with_suffix(".draft")
-    draft.write_text("".join(kept), encoding="utf-8")
+    draft.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
     draft.rename(path)
+    return kept[-1] if kept else {}
