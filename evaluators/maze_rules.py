@@ -80,7 +80,6 @@ def judge_mazes(
     )
 
 
-@njit
 def canonical_rows(traced: TracedMazes) -> NDArray[np.bool_]:
     """Whether all traces of a problem are canonical and its answer is right, bool (B,); the rule check of `verify`."""
     rows = np.arange(len(traced))
@@ -91,6 +90,7 @@ def canonical_rows(traced: TracedMazes) -> NDArray[np.bool_]:
     return good
 
 
+@njit
 def _judge(size, openings, starts, goals, rows, asked, parsed, traces, trace_offsets, answers, answer_offsets):
     """The loop over all outputs; the order of the results is that of the line in judge_mazes."""
     count = len(rows)

@@ -62,10 +62,10 @@ def draw(state: np.uint64) -> np.uint64:
 
 
 @njit
-def below(bits: np.uint64, bound: int) -> np.int64:
+def below(bits: np.uint64, bound: int) -> int:
     """An integer in 0..bound-1 from 64 random bits, for 0 < bound < 2**16.
 
     Multiply and shift, on the upper 48 bits: a value's probability is off by less than 2**-48, by less than 2**-32 of
     itself.
     """
-    return np.int64(((bits >> _S16) * np.uint64(bound)) >> _S48)
+    return np.int64(((bits >> _S16) * np.uint64(bound)) >> _S48)  # type: ignore[return-value]

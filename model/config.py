@@ -37,7 +37,7 @@ class ModelConfig:
             if getattr(self, name) < 1:
                 raise UsageError(f"model.{name} is {getattr(self, name)}; it must be 1 or more")
         for name in ("prelude", "coda", "shift", "noise"):
-            if getattr(self, name) < 0:
+            if not getattr(self, name) >= 0:  # NaN too
                 raise UsageError(f"model.{name} is {getattr(self, name)}; it must not be negative")
         if self.width % (2 * self.heads):
             raise UsageError(f"model.width {self.width} must be a multiple of 2 x model.heads ({2 * self.heads})")

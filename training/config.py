@@ -49,7 +49,7 @@ class TrainConfig:
             if not getattr(self, name) > 0:
                 raise UsageError(f"train.{name} is {getattr(self, name)}; it must be positive")
         for name in ("weight_decay", "warmup", "bias_rate", "problems", "validation_problems", "seed"):
-            if getattr(self, name) < 0:
+            if not getattr(self, name) >= 0:  # NaN too
                 raise UsageError(f"train.{name} is {getattr(self, name)}; it must not be negative")
         for name in ("growth", "bias_fade"):
             if not 0 <= getattr(self, name) <= 1:

@@ -1,5 +1,7 @@
 """Reading a model's output: every reason by hand, any bytes against a plain reference."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -50,22 +52,22 @@ def test_rows_do_not_run_into_one_another():
 
 
 def reference(tokens, cells):
-    """The grammar, token by token."""
-    parts, reason = [[], []], "empty"
-    for token in tokens:
-        if token == EOS:
-            return ("missing_answer", "ok")[len(parts) - 2], parts
-        reason = ("missing_answer", "missing_eos")[len(parts) - 2]
-        if token == ANSWER and len(parts) == 2:
-            parts.append([])
-            reason = "missing_eos"
-        elif not CELL_BASE <= token < VOCABULARY_SIZE:
-            return "bad_token", parts
-        elif token >= CELL_BASE + cells:
-            return "out_of_range", parts
-        else:
-            (parts[0] if len(parts) == 2 else parts[1]).append(token - CELL_BASE)
-    return reason, parts
+    """The grammar, one regular expression over letters."""
+    kinds = {ANSWER: "a", EOS: "e"}
+    kinds |= {token: "c" if token < CELL_BASE + cells else "o" for token in range(CELL_BASE, VOCABULARY_SIZE)}
+    letters = "".join(kinds.get(token, "x") for token in tokens)
+    trace, marker, answer = re.match("(c*)(a?)(c*)", letters).groups()
+    answer = answer if marker else ""
+    following = letters[len(trace + marker + answer) :][:1]
+    reason = {
+        "x": "bad_token",
+        "a": "bad_token",
+        "o": "out_of_range",
+        "e": "ok" if marker else "missing_answer",
+        "": "missing_eos" if marker else "missing_answer" if trace else "empty",
+    }[following]
+    cells_read = [token - CELL_BASE for token in tokens[: len(trace + marker + answer)] if token != ANSWER]
+    return reason, [cells_read[: len(trace)], cells_read[len(trace) :]]
 
 
 likely = st.sampled_from([ANSWER, EOS, A, B, C, OUTSIDE])
@@ -77,7 +79,7 @@ def test_any_bytes_are_read_or_given_a_reason(rows, size):
     for row, tokens in enumerate(rows):
         reason, parts = reference(tokens, size * size)
         assert PARSE_REASONS[parsed.reason[row]] == reason
-        assert [parsed.traces[row].tolist(), parsed.answers[row].tolist()] == parts[:2]
+        assert [parsed.traces[row].tolist(), parsed.answers[row].tolist()] == parts
 
 
 @given(st.lists(st.integers(-(2**15), 2**15 - 1), max_size=6))

@@ -1,0 +1,162 @@
+"""The whole forward pass against a plain reference of the equations, and the special cases that follow from them."""
+
+import pytest
+import torch
+
+from lol_data.errors import UsageError
+from lol_data.model.config import ModelConfig
+from lol_data.model.layers import FixedLayer
+from lol_data.model.routing import Choice, ForcedPath
+
+from .common import FIELD, VOCABULARY, P, W, assert_near, random_model, random_tokens, reference
+
+SHAPES = [
+    {},
+    {"shift": 0},
+    {"shift": 3, "router": "per_depth"},
+    {"prompt_embedding": False, "prelude": 2, "coda": 2},
+    {"prelude": 0, "coda": 0, "window": 5, "shift": 7},
+    {"blocks": 1},
+    {"window": 1, "shift": 1},
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@torch.no_grad()
+def test_logits_and_routes_equal_the_plain_reference(shape):
+    model, tokens = random_model(**shape), random_tokens(3, 3 * W + 2)
+    logits, choices = model(tokens)
+    assert logits.dtype == torch.float32
+    for row in range(len(tokens)):
+        expected, routes = reference(model, tokens[row])
+        assert_near(logits[row], expected.float(), 1e-4)
+        for choice, taken in zip(choices, routes, strict=True):
+            assert choice.ids[row].tolist() == [block for block, _ in taken]
+            assert_near(choice.gates[row], torch.tensor([gate for _, gate in taken]), 1e-4)
+
+
+@torch.no_grad()
+def test_routes_vary_over_rows_windows_and_depths():
+    _, choices = random_model()(random_tokens(8, 3 * W + 2))
+    assert all(len(choice.ids.unique()) > 1 for choice in choices)
+    assert any(len(ids.unique()) > 1 for choice in choices for ids in choice.ids)  # over one row's windows
+    assert all(len(choice.ids[:, -1].unique()) > 1 for choice in choices)  # over rows
+
+
+@torch.no_grad()
+def test_fewer_depths_are_the_first_ones():
+    model, tokens = random_model(), random_tokens(1, 9)
+    for depth in (1, 2, 3):
+        logits, choices = model(tokens, depth)
+        assert len(choices) == depth
+        assert_near(logits[0], reference(model, tokens[0], depth)[0].float(), 1e-4)
+
+
+@torch.no_grad()
+def test_a_forced_path_is_followed_at_every_depth_and_window():
+    model, tokens = random_model(), random_tokens(2, 3 * W)
+    generator = torch.Generator().manual_seed(3)
+    ids, gates = torch.randint(4, (2, 4, 5), generator=generator), torch.rand(2, 4, 5, generator=generator)
+    logits, choices = model(tokens, forced=ForcedPath(ids, gates))
+    for row in range(2):
+        expected, _ = reference(model, tokens[row], ids=ids[row], gates=gates[row])
+        assert_near(logits[row], expected.float(), 1e-4)
+    for level, choice in enumerate(choices):
+        windows = choice.ids.shape[1]
+        assert torch.equal(choice.ids, ids[:, level, :windows])
+        assert torch.equal(choice.gates, gates[:, level, :windows])
+
+
+@torch.no_grad()
+def test_gate_zero_is_the_identity_of_every_depth():
+    model, tokens = random_model(), random_tokens(2, 9)
+    closed = ForcedPath(None, torch.zeros(1, 4, 1))
+    logits, _ = model(tokens, forced=closed)
+    assert torch.equal(logits, model(tokens, depth=1, forced=closed)[0])  # no depth does anything
+    for block in model.library:
+        block.qkv.add_(1)
+        block.down.mul_(2)
+    assert torch.equal(logits, model(tokens, forced=closed)[0])
+    assert not torch.allclose(logits, model(tokens)[0])
+
+
+@torch.no_grad()
+def test_a_gate_scales_what_the_plain_block_adds():
+    """A depth with FiLM's offset at 0 is, window by window, a fixed layer of the same weights."""
+    model, h = random_model(), torch.randn(2, P + W, 16, generator=torch.Generator().manual_seed(0))
+    model.film_offset.zero_()
+    positions = torch.arange(P + W)
+    positions = torch.cat([positions[P - FIELD : P], positions[: P - FIELD], positions[P:]])
+    ids = torch.tensor([[2, 0], [1, 2]])
+
+    def at(gates):
+        choice = Choice(ids, torch.tensor(gates).expand(2, 2), torch.empty(2, 2, 4))
+        return model.run_windows(h, 3, [(0, P), (P, P + W)], choice, model.span(positions, FIELD))
+
+    layer = FixedLayer(16, 24)
+    layer.attention_norm.copy_(model.film_scale[2, 0])
+    layer.feed_forward_norm.copy_(model.film_scale[2, 1])
+    expected = torch.empty_like(h)
+    for row in range(2):
+        for k, (window, field) in enumerate([(slice(P), FIELD), (slice(P, None), 0)]):
+            layer.block.load_state_dict(model.library[ids[row, k]].state_dict())
+            expected[row, window] = layer(h[row : row + 1, window], model.span(positions[window], field))[0]
+    assert_near(at([1.0, 1.0]), expected)
+    assert torch.equal(at([0.0, 0.0]), h)
+    half = at([0.5, 0.25])
+    assert_near(half[:, :P], h[:, :P] + 0.5 * (expected - h)[:, :P])
+    assert_near(half[:, P:], h[:, P:] + 0.25 * (expected - h)[:, P:])
+
+
+@torch.no_grad()
+def test_a_library_of_one_block_has_nothing_to_choose():
+    model, tokens = random_model(blocks=1), random_tokens(3, 3 * W)
+    free, choices = model(tokens)
+    assert all((choice.ids == 0).all() and (choice.gates == 1).all() for choice in choices)
+    fixed, _ = model(tokens, forced=ForcedPath(torch.zeros(1, 4, 1, dtype=torch.long), torch.ones(1, 4, 1)))
+    assert torch.equal(free, fixed)
+
+
+def test_film_of_every_depth_and_sublayer_and_every_depth_vector_matter():
+    model, tokens = random_model(), random_tokens(2, 9)
+    model(tokens)[0].square().sum().backward()
+    assert (model.film_scale.grad.abs().sum(-1) > 0).all()
+    assert (model.film_offset.grad.abs().sum(-1) > 0).all()
+    assert (model.depth_vector.grad.abs().sum(-1) > 0).all()
+
+
+def test_a_block_that_no_window_takes_gets_no_gradient():
+    model, tokens = random_model(), random_tokens(2, 9)
+    forced = ForcedPath(torch.tensor([0, 2, 2, 0]).view(1, 4, 1), None)
+    model(tokens, forced=forced)[0].sum().backward()
+    for number, block in enumerate(model.library):
+        assert all((parameter.grad is not None) == (number in (0, 2)) for parameter in block.parameters())
+
+
+@torch.no_grad()
+def test_a_prompt_alone_gives_no_logits_and_less_is_refused():
+    model, tokens = random_model(), random_tokens(2, 0)
+    logits, choices = model(tokens)
+    assert logits.shape == (2, 0, VOCABULARY)
+    assert [choice.ids.shape for choice in choices] == [(2, 1)] * 4
+    with pytest.raises(ValueError, match=f"{P - 1} tokens; the prompt alone has {P}"):
+        model(tokens[:, 1:])
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"width": 18}, "width"),
+        ({"field": P}, "field"),
+        ({"field": 0}, "field"),
+        ({"router": "none"}, "router"),
+        ({"window": 0}, "window"),
+        ({"shift": -1}, "shift"),
+        ({"noise": float("nan")}, "noise"),
+        ({"depth": 0}, "depth"),
+    ],
+)
+def test_a_shape_that_cannot_be_is_refused_by_name(change, word):
+    shape = {"vocabulary": VOCABULARY, "prompt": P, "field": FIELD, "width": 16, "heads": 2, **change}
+    with pytest.raises(UsageError, match=f"model.{word}"):
+        ModelConfig(**shape).validate()

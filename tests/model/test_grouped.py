@@ -1,0 +1,60 @@
+"""Products with a block per token: against the plain reference, forward and backward."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lol_data.model.grouped import Dispatch, grouped_linear, grouped_linear_reference
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=5), st.integers(0, 2**31))
+@settings(max_examples=40, deadline=None)
+def test_output_and_gradients_equal_the_reference(sizes, seed):
+    if not sum(sizes):
+        sizes[0] = 1
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(sum(sizes), 6, generator=generator, dtype=torch.float64)
+    weights = [torch.randn(5, 6, generator=generator, dtype=torch.float64) for _ in sizes]
+    upstream = torch.randn(sum(sizes), 5, generator=generator, dtype=torch.float64)
+    results = []
+    for product in (grouped_linear, grouped_linear_reference):
+        leaves = [tensor.clone().requires_grad_() for tensor in (x, *weights)]
+        out = product(leaves[0], sizes, leaves[1:])
+        out.backward(upstream)
+        results.append((out.detach(), [leaf.grad for leaf in leaves]))
+    (out, grads), (expected, expected_grads) = results
+    torch.testing.assert_close(out, expected)
+    for grad, expected_grad, size in zip(grads, expected_grads, [1, *sizes], strict=True):
+        if size:
+            torch.testing.assert_close(grad, expected_grad)
+        else:
+            assert grad is None  # not zeros: an optimiser must pass an unused block over
+            assert expected_grad is None
+
+
+def test_bf16_inputs_meet_fp32_weights_in_bf16_and_gradients_come_back_in_fp32():
+    x = torch.randn(4, 6).bfloat16().requires_grad_()
+    weights = [torch.randn(5, 6, requires_grad=True) for _ in range(2)]
+    out = grouped_linear(x, [1, 3], weights)
+    out.sum().backward()
+    assert out.dtype == x.grad.dtype == torch.bfloat16
+    assert {weight.grad.dtype for weight in weights} == {torch.float32}
+    torch.testing.assert_close(out, grouped_linear_reference(x, [1, 3], weights))
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=30))
+def test_dispatch_is_a_stable_sort_with_its_inverse(blocks):
+    dispatch = Dispatch.of(torch.tensor(blocks), 5)
+    assert dispatch.sizes == [blocks.count(block) for block in range(5)]
+    assert dispatch.order.tolist() == sorted(range(len(blocks)), key=lambda k: blocks[k])
+    x = torch.arange(2.0 * len(blocks)).view(-1, 2)
+    assert torch.equal(dispatch.sort(x), x[dispatch.order])
+    assert torch.equal(dispatch.unsort(dispatch.sort(x)), x)
+
+
+@pytest.mark.parametrize("name", ["sort", "unsort"])
+def test_dispatch_passes_gradients_back_to_their_rows(name):
+    dispatch = Dispatch.of(torch.tensor([2, 0, 1, 0, 2]), 3)
+    x = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(getattr(dispatch, name), x)

@@ -1,0 +1,155 @@
+"""The command line as a user meets it: the three lines of the README, JSON forms, refusals and exit codes."""
+
+import json
+import sys
+
+import polars as pl
+import pytest
+
+from lol_data import cli
+
+TINY = ["width=16", "heads=2", "hidden=32", "prelude=1", "blocks=3", "depth=2", "coda=1"]
+TINY = [f"--set=model.{item}" for item in TINY] + ["--set=train.batch=16", "--set=train.steps=4"]
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Call the command line; returns (exit code, stdout, stderr)."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["lol-data", *map(str, arguments)])
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as end:
+            code = end.code or 0
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return code, out, err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("home")
+
+
+def test_the_three_lines_work_with_their_defaults(run, home, monkeypatch):
+    monkeypatch.chdir(home)
+    code, out, _ = run("gen-maze", "--n", 3000, "--size", 4)
+    assert code == 0 and "datasets/maze4" in out
+    code, out, err = run("train", *TINY)
+    assert code == 0 and "runs/maze4-cpu-1: step 4" in out and "datasets/maze4" in err
+    code, out, _ = run("eval", "--forced-path", "--n", 10)
+    assert code == 0 and "protocol forced, selection template" in out and "dead_end_filling" in out
+    summary = json.loads((home / "runs/maze4-cpu-1/eval/forced-selection/summary.json").read_text())
+    assert summary["strategies"]["bfs"]["n"] == 10
+    samples = pl.read_parquet(home / "runs/maze4-cpu-1/eval/forced-selection/samples.parquet")
+    assert len(samples) == 50 and samples["asked"].n_unique() == 5
+    assert samples["joint"].sum() == round(sum(s["joint"]["rate"] * 10 for s in summary["strategies"].values()))
+
+
+def test_all_protocols_as_json(run, home, monkeypatch):
+    monkeypatch.chdir(home)
+    code, out, _ = run("eval", "--protocol", "all", "--n", 5, "--json")
+    assert code == 0
+    names = [(s["protocol"], s.get("template", {}).get("kind")) for s in json.loads(out)["protocols"]]
+    assert names == [("prompted", None), ("forced", "selection"), ("forced", "probability"), ("neutral", None)]
+
+
+def test_a_finished_run_is_not_overwritten_and_resumes_to_itself(run, home, monkeypatch):
+    monkeypatch.chdir(home)
+    code, _, err = run("train", "--out", "runs/maze4-cpu-1", *TINY)
+    assert code == 4 and "--resume" in err
+    code, out, _ = run("train", "--resume", "--json")
+    assert code == 0 and json.loads(out)["step"] == 4
+
+
+def test_verify_json_and_damage(run, home, monkeypatch):
+    monkeypatch.chdir(home)
+    code, out, _ = run("verify", "datasets/maze4", "--deep", "--json")
+    assert code == 0 and json.loads(out)["ok"]
+    run("gen-maze", "--n", 100, "--size", 4, "--out", "damaged")
+    shard = next((home / "damaged/data").glob("train-*"))
+    content = bytearray(shard.read_bytes())
+    content[len(content) // 2] ^= 1
+    shard.write_bytes(content)
+    code, out, _ = run("verify", "damaged")
+    assert code == 3 and shard.name in out
+
+
+def test_dry_run_writes_nothing(run, home, monkeypatch):
+    monkeypatch.chdir(home)
+    code, out, _ = run("gen-maze", "--n", 100000, "--out", "not-there", "--dry-run", "--json")
+    assert code == 0 and json.loads(out)["bytes"] > 1e6 and not (home / "not-there").exists()
+
+
+def test_solve_then_check(run, tmp_path):
+    maze = {"id": "a", "size": 3, "edges": [[0, 1], [1, 2], [2, 5], [5, 8], [1, 4], [3, 4], [4, 7], [6, 7]]}
+    problems, outputs = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    problems.write_text(json.dumps({**maze, "start": 0, "goal": 8}) + "\nnot json\n")
+    code, out, _ = run("solve", problems)
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert code == 0 and [line["status"] for line in lines] == ["solved"] * 5 + ["malformed"]
+    assert lines[0]["answer"] == [0, 1, 2, 5, 8]
+    outputs.write_text(out)
+    code, out, _ = run("check", outputs)
+    verdicts = [json.loads(line) for line in out.splitlines()]
+    assert code == 0 and all(verdict["joint"] for verdict in verdicts[:5]) and "error" in verdicts[5]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["gen-maze"], 2, "--n"),
+        (["gen-maze", "--n", "10", "--sise", "5"], 2, "--sise"),
+        (["gen-maze", "--n", "10", "--size", "99"], 2, "size"),
+        (["gen-maze", "--n", "-1"], 2, "n is -1"),
+        (["gen-maze", "--n", "10", "--algorithm", "prims"], 2, "wilson"),
+        (["verify", "nowhere"], 2, "no such directory"),
+        (["train", "--data", "nowhere"], 2, "no such directory"),
+        (["train"], 2, "gen-maze"),
+        (["train", "--config", "cpuu"], 2, "did you mean cpu?"),
+        (["train", "--set", "train.stepps=3"], 2, "did you mean steps?"),
+        (["train", "--set", "steps"], 2, "section.field=value"),
+        (["eval"], 2, "lol-data train"),
+        (["eval", "--run", "nowhere"], 2, "not a run"),
+        (["eval", "--protocol", "hypnosis"], 2, "prompted"),
+        (["eval", "--forced-path", "--protocol", "neutral"], 2, "exclude"),
+        (["solve", "nowhere.jsonl"], 2, "No such file"),
+        (["solve", "--task", "chess"], 2, "no such task"),
+        (["check", "--task", "chess"], 2, "no such task"),
+    ],
+)
+def test_bad_requests_are_one_clear_line(run, tmp_path, monkeypatch, arguments, code, says):
+    monkeypatch.chdir(tmp_path)
+    got, out, err = run(*arguments)
+    assert (got, out) == (code, "") and says in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_data_set_of_another_size_or_task_is_refused(run, home, monkeypatch):
+    monkeypatch.chdir(home)
+    run("gen-maze", "--n", 2000, "--size", 5, "--out", "other")
+    code, _, err = run("eval", "--run", "runs/maze4-cpu-1", "--data", "other")
+    assert code == 2 and "5x5" in err and "4" in err
+
+
+def test_a_checkpoint_that_does_not_fit(run, home, monkeypatch):
+    monkeypatch.chdir(home)
+    path = home / "runs/maze4-cpu-1/run.json"
+    before = path.read_text()
+    about = json.loads(before)
+    about["config"]["model"]["width"] = 32
+    path.write_text(json.dumps(about))
+    code, _, err = run("eval", "--run", "runs/maze4-cpu-1")
+    path.write_text(before)
+    assert code == 3 and "does not fit" in err
+
+
+def test_version_and_help(run):
+    assert run("--version")[1].startswith("lol-data ")
+    for command in ("quickstart", "gen-maze", "verify", "solve", "check", "train", "eval"):
+        code, out, _ = run(command, "--help")
+        assert code == 0 and "Usage" in out

@@ -1,0 +1,52 @@
+"""What the tests of the trainer share: tiny data, tiny models. As a script: train in a folder, to be killed."""
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+
+from lol_data.generators.maze import MazeSettings, generate_mazes
+from lol_data.training.config import RunConfig
+from lol_data.training.data import Sequences
+from lol_data.training.loop import Trainer, train_run
+
+MODEL = {"field": 2, "width": 16, "heads": 2, "hidden": 24, "prelude": 1, "blocks": 3, "depth": 2, "coda": 1}
+MODEL |= {"window": 8, "shift": 4}
+TRAIN = {"steps": 12, "batch": 8, "micro_batch": 4, "warmup": 2, "checkpoint_every": 6, "validate_every": 6}
+TRAIN |= {"precision": "fp32", "compile": "no"}
+IDENTITY = {"path": "a data set", "hash": "0123"}
+
+
+def sequences(problems, size=4, seed=0) -> Sequences:
+    return Sequences.of(generate_mazes(MazeSettings(size=size), seed, 0, problems), MODEL["field"])
+
+
+def make_config(model=None, **train) -> RunConfig:
+    return RunConfig.from_json({"model": {**MODEL, **(model or {})}, "train": {**TRAIN, **train}})
+
+
+def make_trainer(model=None, problems=12, size=4, **train) -> Trainer:
+    config = make_config(model, **train)
+    return Trainer(config, sequences(problems, size), sequences(3, size, seed=9), torch.device("cpu"))
+
+
+def metrics(run: Path) -> list[dict]:
+    """The metrics of a run, without the time they took."""
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return [{name: value for name, value in line.items() if name != "seconds"} for line in lines]
+
+
+def weights(run: Path, step: int) -> dict[str, bytes]:
+    """The tensors of a checkpoint as stored: parameters, selection bias, optimiser states."""
+    folder = run / "checkpoints" / f"step-{step:08d}"
+    return {name: (folder / name).read_bytes() for name in ("model.safetensors", "optimizer.safetensors", "state.json")}
+
+
+def silent(_):
+    pass
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    train_run(make_trainer(steps=60, checkpoint_every=4, keep=60), Path(sys.argv[1]), IDENTITY, resume=False)

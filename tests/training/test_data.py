@@ -1,0 +1,89 @@
+"""Which samples a step sees, and how they become batches."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lol_data.errors import UsageError
+from lol_data.generators.maze import MazeSettings, generate_mazes
+from lol_data.mazes import MAZE_STRATEGIES
+from lol_data.tokenization.maze import MazeLayout, encode_suffixes
+from lol_data.tokenization.vocabulary import PAD
+from lol_data.training.data import Sequences, micro_batches, step_samples
+
+from .common import MODEL, sequences
+
+
+@given(st.integers(1, 40), st.integers(1, 50), st.integers(0, 2**40), st.integers(1, 8))
+@settings(deadline=None)
+def test_every_sample_once_an_epoch_whatever_the_batch(count, batch, seed, epochs):
+    steps = -(-count * epochs // batch)
+    stream = np.concatenate([step_samples(count, batch, seed, step) for step in range(steps)])
+    assert len(stream) == steps * batch
+    for epoch in range(epochs):
+        assert sorted(stream[epoch * count : (epoch + 1) * count]) == list(range(count))
+
+
+def test_a_step_is_a_pure_function_of_seed_and_step():
+    forward = [step_samples(30, 7, 5, step) for step in range(20)]
+    for step in reversed(range(20)):  # in another order, across the borders of epochs
+        step_samples(31, 7, 5, step)
+        assert np.array_equal(step_samples(30, 7, 5, step), forward[step])
+        assert forward[step].dtype == np.int64
+    epochs = np.concatenate(forward)[:120].reshape(4, 30)
+    assert len({tuple(epoch) for epoch in epochs}) == 4  # each epoch in an order of its own
+    assert not np.array_equal(step_samples(30, 30, 5, 0), step_samples(30, 30, 6, 0))
+    one, two = step_samples(30, 20, 5, 0), step_samples(30, 10, 5, 0)
+    assert np.array_equal(one[:10], two)  # the batch only cuts the stream
+
+
+def test_gathered_rows_are_prompt_field_suffix_and_padding():
+    traced = generate_mazes(MazeSettings(size=4), 0, 0, 9)
+    data, layout = Sequences.of(traced, 2), MazeLayout(4, 2)
+    samples = np.array([44, 0, 13, 13, 7, 31])
+    batch = data.gather(samples)
+    assert batch.samples.tolist() == samples.tolist()
+    rows = []
+    for problem, strategy in (divmod(sample, len(MAZE_STRATEGIES)) for sample in samples.tolist()):
+        one = traced.take(np.array([problem]))
+        prompt = layout.prompts(one.mazes, np.array([strategy]))[0]
+        rows.append([*prompt, *encode_suffixes(one.traces[MAZE_STRATEGIES[strategy]], one.answer)[0]])
+    longest = max(len(row) for row in rows)
+    assert batch.tokens.tolist() == [row + [PAD] * (longest - len(row)) for row in rows]
+    assert batch.lengths.tolist() == data.lengths(samples).tolist() == [len(row) for row in rows]
+    assert len(data) == 45
+
+
+@pytest.mark.parametrize("size", [1, 3, 8, 100])
+def test_micro_batches_hold_the_steps_samples_sorted_by_length(size):
+    data = sequences(20)
+    samples = step_samples(len(data), 50, 0, 3)
+    batches = list(micro_batches(data, samples, size))
+    assert max(len(batch.samples) for batch in batches) <= size
+    assert len(batches) == -(-50 // size)
+    assert sorted(np.concatenate([batch.samples for batch in batches])) == sorted(samples)
+    lengths = np.concatenate([batch.lengths for batch in batches])
+    assert (np.diff(lengths) >= 0).all()
+    for batch in batches:
+        assert batch.tokens.shape == (len(batch.samples), batch.lengths.max())
+
+
+def test_sorting_by_length_leaves_little_padding():
+    data = sequences(60, size=6)
+    samples = step_samples(len(data), 128, 0, 0)
+
+    def padding(size):
+        return 1 - data.lengths(samples).sum() / sum(batch.tokens.size for batch in micro_batches(data, samples, size))
+
+    assert padding(1) == 0
+    assert padding(32) < 0.12 < padding(128)
+
+
+def test_no_problems_at_all_are_refused():
+    with pytest.raises(UsageError, match="empty"):
+        sequences(0)
+
+
+def test_the_field_is_as_long_as_the_model_says():
+    assert sequences(1).layout.field == MODEL["field"]
