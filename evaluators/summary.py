@@ -21,10 +21,10 @@ RATES = {
 }
 
 
-def wilson(hits: int, n: int, z: float = 1.959964) -> dict[str, float]:
-    """A rate with its Wilson 95 % interval: {"rate", "low", "high"}; with n = 0 the interval is all of 0..1."""
+def wilson(hits: int, n: int, z: float = 1.959964) -> dict[str, Any]:
+    """A rate with its Wilson 95 % interval: {"rate", "low", "high"}; with n = 0 it is None in all of 0..1."""
     if n == 0:
-        return {"rate": float("nan"), "low": 0.0, "high": 1.0}
+        return {"rate": None, "low": 0.0, "high": 1.0}
     rate, shrink = hits / n, 1 + z * z / n
     centre = (rate + z * z / (2 * n)) / shrink
     half = z / shrink * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
@@ -63,7 +63,7 @@ def _rates(verdicts: Verdicts, group: NDArray[np.bool_], fell_back: NDArray[np.b
         rates[name] = wilson(int(getattr(verdicts, column)[group].sum()), n)
     rates["unparsable"] = wilson(int((~verdicts.parsed)[group].sum()), n)
     if fell_back is not None:
-        rates["fallback_rate"] = float(fell_back[group].mean()) if n else float("nan")
+        rates["fallback_rate"] = float(fell_back[group].mean()) if n else None
         supported = group & ~fell_back
         rates["supported"] = {
             "n": int(supported.sum()),
@@ -73,9 +73,10 @@ def _rates(verdicts: Verdicts, group: NDArray[np.bool_], fell_back: NDArray[np.b
     return rates
 
 
-def percent(rate: dict[str, float]) -> str:
-    """Such as " 97.5 [94.9-98.8]": a rate and its interval, in per cent, always equally wide."""
-    return f"{100 * rate['rate']:5.1f} [{100 * rate['low']:4.1f}-{100 * rate['high']:5.1f}]"
+def percent(rate: dict[str, Any]) -> str:
+    """Such as " 97.5 [94.9- 98.8]": a rate and its interval, in per cent, always equally wide."""
+    value = "    -" if rate["rate"] is None else f"{100 * rate['rate']:5.1f}"
+    return f"{value} [{100 * rate['low']:4.1f}-{100 * rate['high']:5.1f}]"
 
 
 def table(summary: dict[str, Any]) -> str:

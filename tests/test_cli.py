@@ -153,3 +153,17 @@ def test_version_and_help(run):
     for command in ("quickstart", "gen-maze", "verify", "solve", "check", "train", "eval"):
         code, out, _ = run(command, "--help")
         assert code == 0 and "Usage" in out
+
+
+@pytest.mark.slow
+def test_quickstart_runs_the_whole_chain(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny.toml").write_text("[model]\nwidth = 16\nheads = 2\nhidden = 32\n[train]\nsteps = 3\nbatch = 16\n")
+    arguments = ("quickstart", "--config", "tiny.toml", "--n", 3000, "--test", 5)
+    code, out, _ = run(*arguments)
+    assert code == 0
+    for text in ("3,000 mazes", "step 3: loss", "protocol prompted", "forced selection", "neutral", "chance: 20 %"):
+        assert text in out
+    assert len(list((tmp_path / "runs/quickstart/run/eval").glob("*/summary.json"))) == 4
+    code, again, _ = run(*arguments)  # nothing left to make or to train
+    assert code == 0 and again[again.index("protocol prompted") :].split("[")[0] in out

@@ -119,9 +119,11 @@ def _literal(text: str) -> Any:
 
 def _build(values: dict[str, Any], source: str) -> RunConfig:
     sections = {"model": ModelConfig, "train": TrainConfig}
-    for section in values:
+    for section, fields in values.items():
         if section not in sections:
             raise UsageError(f"{source}: unknown section [{section}]{_nearest(section, list(sections))}")
+        if not isinstance(fields, dict):
+            raise UsageError(f"{source}: {section} is not a section; write [{section}] and its fields below")
     checked = {}
     for section, kind in sections.items():
         types = {item.name: type(item.default) for item in dataclasses.fields(kind) if item.name not in FROM_DATA}

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import json
 import math
+import signal
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -18,7 +22,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from lol_data import __version__
-from lol_data.errors import LolDataError, RefusedError, UsageError
+from lol_data.errors import DamageError, LolDataError, RefusedError, UsageError
 from lol_data.model.lol import LibraryOfLayers
 from lol_data.tokenization.maze import VOCABULARY_SIZE
 from lol_data.tokenization.vocabulary import PAD
@@ -148,32 +152,52 @@ def hash_seed(seed: int, step: int) -> int:
 def train_run(trainer: Trainer, run: Path, identity: dict[str, Any], resume: bool, say=print) -> dict[str, Any]:
     """Train to the last step, in a run folder; returns the last line of metrics.
 
-    identity: what the data is (path, hash, ...), kept in run.json and compared on resume. KeyboardInterrupt is
-    passed on after a checkpoint has been written. Raises RefusedError for a folder in use or another run.
+    identity: what the data is (path, hash, ...), kept in run.json and compared on resume. An interrupt lets the step
+    end and its checkpoint be written, then comes as KeyboardInterrupt. Raises RefusedError for another run's folder.
     """
     line = start_run(trainer, run, identity, resume, say)
     train = trainer.train
     with (
         (run / "metrics.jsonl").open("a", encoding="utf-8") as log,
         tqdm(total=train.steps, initial=trainer.step, unit="step", disable=None, smoothing=0.05) as bar,
+        _interrupts_held_back() as interrupted,
     ):
-        try:
-            while trainer.step < train.steps:
-                line = trainer.run_step()
-                last = trainer.step == train.steps
-                if last or trainer.step % train.validate_every == 0:
-                    line["validation_loss"] = round(trainer.validation_loss(), 6)
-                _write(log, line)
-                rate = line["tokens"] / max(line["step"], 1) / max(line["seconds"], 1e-9)
-                bar.set_postfix_str(f"loss {line['loss']:.4f}, {rate:,.0f} tokens/s")
-                bar.update()
-                if last or trainer.step % train.checkpoint_every == 0:
-                    log.flush()
-                    trainer.save(run)
-        except KeyboardInterrupt:
-            trainer.save(run)
-            raise
+        while trainer.step < train.steps:
+            line = trainer.run_step()
+            last = trainer.step == train.steps
+            if last or trainer.step % train.validate_every == 0:
+                line["validation_loss"] = round(trainer.validation_loss(), 6)
+            _write(log, line)
+            rate = line["tokens"] / max(line["step"], 1) / max(line["seconds"], 1e-9)
+            bar.set_postfix_str(f"loss {line['loss']:.4f}, {rate:,.0f} tokens/s")
+            bar.update()
+            if last or interrupted() or trainer.step % train.checkpoint_every == 0:
+                log.flush()
+                trainer.save(run)
+            if interrupted():
+                raise KeyboardInterrupt
     return line
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C only sets what the yielded function says, since half a step must not be saved; a second one comes through
+    at once. Outside the main thread, which alone is interrupted, nothing changes."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    came: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+
+    def note(number: int, frame: object) -> None:
+        came.append(number)
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: bool(came)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def start_run(trainer: Trainer, run: Path, identity: dict[str, Any], resume: bool, say) -> dict[str, Any]:
@@ -193,10 +217,13 @@ def start_run(trainer: Trainer, run: Path, identity: dict[str, Any], resume: boo
         return {}
     if not resume:
         raise RefusedError(f"{run} holds a run already; add --resume to go on with it, or choose another --out")
-    before = json.loads(path.read_text(encoding="utf-8"))
-    for name in ("config", "data"):
-        if before[name] != about[name]:
-            raise RefusedError(f"{run}: {name} changed: {_difference(before[name], about[name])}; choose another --out")
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+        changed = [name for name in ("config", "data") if before[name] != about[name]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamageError(f"{path} is damaged; choose another --out") from error
+    for name in changed:
+        raise RefusedError(f"{run}: {name} changed: {_difference(before[name], about[name])}; choose another --out")
     folder = newest_checkpoint(run, say)
     if folder is not None:
         trainer.restore(folder)

@@ -91,9 +91,7 @@ def greedy(model, prompt, end, limit, forced=None):
 def end_that_rows_reach(model, prompts, limit) -> int:
     """A token that some rows say early, some late and some never."""
     said = [greedy(model, prompt, -1, limit)[0] for prompt in prompts]
-    firsts = {
-        token: sorted(row.index(token) if token in row else limit for row in said) for token in range(VOCABULARY)
-    }
+    firsts = {token: sorted(row.index(token) if token in row else limit for row in said) for token in range(VOCABULARY)}
     return max(firsts, key=lambda token: (len(set(firsts[token])), -token))
 
 

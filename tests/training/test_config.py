@@ -38,7 +38,13 @@ def test_overrides_come_on_top(write):
     path = write("[train]\nsteps = 7\nbatch = 9\n")
     config = load_config(
         path,
-        ["train.steps=20", " train.precision = bf16", 'train.compile="no"', "model.prompt_embedding=false", "model.noise=0"],
+        [
+            "train.steps=20",
+            " train.precision = bf16",
+            'train.compile="no"',
+            "model.prompt_embedding=false",
+            "model.noise=0",
+        ],
     )
     assert config.train == TrainConfig(steps=20, batch=9, precision="bf16", compile="no")
     assert config.model == {"prompt_embedding": False, "noise": 0.0}
@@ -97,6 +103,6 @@ def test_an_unknown_name_is_answered_with_the_nearest_and_all_known_ones(monkeyp
         (tmp_path / f"{name}.toml").touch()
     with pytest.raises(UsageError, match=r"no configuration maz \(did you mean maze\?\); known: maze, sudoku"):
         load_config("maz")
-    with pytest.raises(UsageError, match="no configuration none.toml"):
+    with pytest.raises(UsageError, match=r"no configuration none\.toml"):
         load_config("none.toml")
     assert load_config("maze").train == TrainConfig()
