@@ -58,8 +58,9 @@ def train(
     """
     from lol_data.training.config import RunConfig, load_config
     from lol_data.training.data import Sequences
-    from lol_data.training.loop import Trainer, read_run, train_run
+    from lol_data.training.loop import Trainer, train_run
     from lol_data.training.machine import pick_device
+    from lol_data.training.run_folder import read_run
 
     place = pick_device(device)
     before = None
@@ -77,7 +78,8 @@ def train(
     held_out = dataset.read_split("validation", resolved.train.validation_problems)
     if not len(held_out):
         raise UsageError(f"{dataset.path}: its validation split is empty; make a larger set or --validation-share")
-    trainer = Trainer(resolved, sequences, Sequences.of(held_out, layout_field), place)
+    machine = before["machine"] if before else None
+    trainer = Trainer(resolved, sequences, Sequences.of(held_out, layout_field), place, machine)
     note(f"run: {out} ({sum(p.numel() for p in trainer.model.parameters()):,} parameters, {place})")
     line = train_run(trainer, out, data_identity(dataset), resume, note)
     return out, line
@@ -106,8 +108,8 @@ def evaluate(
     from lol_data.evaluators.templates import KINDS, observe_paths
     from lol_data.tokenization.maze import MazeLayout
     from lol_data.training.config import RunConfig
-    from lol_data.training.loop import load_trained, read_run
     from lol_data.training.machine import pick_device
+    from lol_data.training.run_folder import load_trained, read_run
 
     if protocol not in (*PROTOCOLS, "all"):
         raise UsageError(f"--protocol {protocol}: use {', '.join(PROTOCOLS)} or all")

@@ -61,6 +61,8 @@ class Decoder:
     ):
         """prompts: integers (B, P). capacity: the most suffix tokens that will be fed."""
         config = model.config
+        if model.training:
+            raise ValueError("the model is in training mode, where routing is noisy; call model.eval() first")
         if prompts.shape[1] != config.prompt:
             raise ValueError(f"prompts of {prompts.shape[1]} tokens; the model's prompt has {config.prompt}")
         self.model, self.forced, self.depth = model, forced, depth or config.depth

@@ -43,7 +43,8 @@ def save_checkpoint(run: Path, step: int, model: nn.Module, optimizers: list, st
         shutil.rmtree(final)
     draft.rename(final)
     _sync(root)
-    for old in sorted(root.glob("step-*"))[:-keep]:
+    complete = [folder for folder in sorted(root.glob("step-*")) if not _broken(folder)]
+    for old in {*root.glob("step-*"), *root.glob(".draft-*")} - set(complete[-keep:]):
         shutil.rmtree(old)
     return final
 
@@ -51,15 +52,26 @@ def save_checkpoint(run: Path, step: int, model: nn.Module, optimizers: list, st
 def newest_checkpoint(run: Path, warn=lambda text: None) -> Path | None:
     """The newest checkpoint whose files are as they were written; `warn` is told of every one passed over."""
     for folder in sorted((run / "checkpoints").glob("step-*"), reverse=True):
-        try:
-            expected = json.loads((folder / "DONE").read_text(encoding="utf-8"))
-            broken = [name for name in FILES if _sha256(folder / name) != expected[name]]
-        except (OSError, ValueError, KeyError, TypeError):
-            broken = ["DONE"]
+        broken = _broken(folder)
         if not broken:
             return folder
-        warn(f"{folder}: {', '.join(broken)} damaged or incomplete; trying the checkpoint before it")
+        warn(f"{folder}: {broken} is damaged or missing; trying the checkpoint before it")
     return None
+
+
+def _broken(folder: Path) -> str:
+    """The first file of a checkpoint that is not as it was written, "" if there is none."""
+    try:
+        expected = json.loads((folder / "DONE").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return "DONE"
+    for name in FILES:
+        try:
+            if _sha256(folder / name) != expected[name]:
+                return name
+        except (OSError, KeyError, TypeError):
+            return name
+    return ""
 
 
 def load_model(folder: Path, model: nn.Module) -> dict[str, Any]:

@@ -22,7 +22,7 @@ class TrainConfig:
 
     steps: int = 2000  # optimiser steps
     batch: int = 128  # sequences per step
-    micro_batch: int = 64  # sequences per forward pass; the step's gradient is the same for any value
+    micro_batch: int = 64  # sequences per forward pass, for memory; without noise the gradient is the same for any
     muon_rate: float = 0.02  # peak learning rate of Muon, for the matrices of the blocks
     adam_rate: float = 3e-3  # peak learning rate of AdamW, for embeddings, head, router and vectors
     weight_decay: float = 0.0  # of the blocks' matrices
@@ -42,13 +42,14 @@ class TrainConfig:
 
     def validate(self) -> TrainConfig:
         """Returns itself; raises UsageError naming the field that is wrong."""
-        for name in ("steps", "batch", "micro_batch", "checkpoint_every", "keep", "validate_every"):
+        whole = ("steps", "batch", "micro_batch", "checkpoint_every", "keep", "validate_every", "validation_problems")
+        for name in whole:
             if getattr(self, name) < 1:
                 raise UsageError(f"train.{name} is {getattr(self, name)}; it must be 1 or more")
         for name in ("muon_rate", "adam_rate", "clip"):
             if not getattr(self, name) > 0:
                 raise UsageError(f"train.{name} is {getattr(self, name)}; it must be positive")
-        for name in ("weight_decay", "warmup", "bias_rate", "problems", "validation_problems", "seed"):
+        for name in ("weight_decay", "warmup", "bias_rate", "problems", "seed"):
             if not getattr(self, name) >= 0:  # NaN too
                 raise UsageError(f"train.{name} is {getattr(self, name)}; it must not be negative")
         for name in ("growth", "bias_fade"):

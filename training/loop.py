@@ -1,7 +1,7 @@
 """The training loop: gradient steps, the selection bias, metrics, checkpoints, resume.
 
-A run is a folder: run.json (what it is), metrics.jsonl (a line a step), checkpoints/. Everything a step does follows
-from (configuration, data, step), and from the state in the checkpoint, so a resumed run repeats an unbroken one.
+Everything a step does follows from (configuration, data, step) and from the state in the checkpoint, so that a resumed
+run repeats an unbroken one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from lol_data import __version__
-from lol_data.errors import DamageError, LolDataError, RefusedError, UsageError
+from lol_data.errors import LolDataError
 from lol_data.model.lol import LibraryOfLayers
 from lol_data.tokenization.maze import VOCABULARY_SIZE
 from lol_data.tokenization.vocabulary import PAD
@@ -30,15 +30,24 @@ from lol_data.training.checkpoint import load_model, load_optimizers, newest_che
 from lol_data.training.config import RunConfig
 from lol_data.training.data import Sequences, micro_batches, step_samples
 from lol_data.training.health import RouteStatistics
-from lol_data.training.machine import prepare
+from lol_data.training.machine import apply, choose
 from lol_data.training.optimizer import build_optimizers, set_learning_rate
+from lol_data.training.run_folder import METRICS, cut_metrics, open_run
 from lol_data.training.schedule import bias_step_at, depth_at, learning_rate_factor
 
 
 class Trainer:
     """One model on one set of sequences."""
 
-    def __init__(self, config: RunConfig, sequences: Sequences, validation: Sequences, device: torch.device):
+    def __init__(
+        self,
+        config: RunConfig,
+        sequences: Sequences,
+        validation: Sequences,
+        device: torch.device,
+        machine: dict[str, Any] | None = None,
+    ):
+        """machine: how the run was computed before, for a resumed one; by default chosen by measurement."""
         train = config.train
         torch.manual_seed(train.seed)
         self.config, self.train = config, train
@@ -46,7 +55,9 @@ class Trainer:
         model_config = config.model_config(VOCABULARY_SIZE, sequences.layout.prompt_length)
         self.model = LibraryOfLayers(model_config).to(device)
         self.optimizers = build_optimizers(self.model, train.muon_rate, train.adam_rate, train.weight_decay)
-        self.settings = prepare(self.model, train)
+        known = machine is not None and machine["device"] == str(device)
+        self.machine = machine if machine is not None and known else {"device": str(device), **choose(device, train)}
+        apply(self.machine, self.model)
         self.step = self.tokens_seen = 0
 
     def run_step(self) -> dict[str, Any]:
@@ -103,17 +114,22 @@ class Trainer:
         return bias_step_at(self.step, self.train.steps, self.train.bias_rate, self.train.bias_fade)
 
     @torch.inference_mode()
-    def validation_loss(self) -> float:
+    def validation_loss(self, depth: int | None = None) -> float:
         """Mean loss per suffix token over the validation problems, all strategies, without noise."""
         self.model.eval()
         samples = torch.arange(len(self.validation)).numpy()
         total, targets = 0.0, 0
         for batch in micro_batches(self.validation, samples, 4 * self.train.micro_batch):
             tokens = torch.from_numpy(batch.tokens).to(self.device)
-            logits, _ = self.model(tokens)
+            logits, _ = self.model(tokens, depth)
             total += suffix_loss(logits, tokens, self.model.config.prompt).item()
             targets += int((batch.lengths - self.model.config.prompt - 1).sum())
         return total / targets
+
+    def about(self, identity: dict[str, Any]) -> dict[str, Any]:
+        """What run.json says of a run on this data."""
+        versions = {"lol_data": __version__, "torch": torch.__version__}
+        return {"config": self.config.to_json(), "data": identity, "machine": self.machine, "versions": versions}
 
     def save(self, run: Path) -> Path:
         """Write a checkpoint of the current step."""
@@ -155,10 +171,24 @@ def train_run(trainer: Trainer, run: Path, identity: dict[str, Any], resume: boo
     identity: what the data is (path, hash, ...), kept in run.json and compared on resume. An interrupt lets the step
     end and its checkpoint be written, then comes as KeyboardInterrupt. Raises RefusedError for another run's folder.
     """
-    line = start_run(trainer, run, identity, resume, say)
+    with open_run(run, trainer.about(identity), resume):
+        line = restore(trainer, run, say) if resume else {}
+        return _steps(trainer, run, line)
+
+
+def restore(trainer: Trainer, run: Path, say) -> dict[str, Any]:
+    """Load the newest good checkpoint and cut the metrics back to it; returns the last line that still holds."""
+    folder = newest_checkpoint(run, say)
+    if folder is not None:
+        trainer.restore(folder)
+    say(f"{run}: going on from step {trainer.step} of {trainer.train.steps}")
+    return cut_metrics(run / METRICS, trainer.step)
+
+
+def _steps(trainer: Trainer, run: Path, line: dict[str, Any]) -> dict[str, Any]:
     train = trainer.train
     with (
-        (run / "metrics.jsonl").open("a", encoding="utf-8") as log,
+        (run / METRICS).open("a", encoding="utf-8") as log,
         tqdm(total=train.steps, initial=trainer.step, unit="step", disable=None, smoothing=0.05) as bar,
         _interrupts_held_back() as interrupted,
     ):
@@ -166,7 +196,7 @@ def train_run(trainer: Trainer, run: Path, identity: dict[str, Any], resume: boo
             line = trainer.run_step()
             last = trainer.step == train.steps
             if last or trainer.step % train.validate_every == 0:
-                line["validation_loss"] = round(trainer.validation_loss(), 6)
+                line["validation_loss"] = round(trainer.validation_loss(line["depth"]), 6)
             _write(log, line)
             rate = line["tokens"] / max(line["step"], 1) / max(line["seconds"], 1e-9)
             bar.set_postfix_str(f"loss {line['loss']:.4f}, {rate:,.0f} tokens/s")
@@ -200,82 +230,5 @@ def _interrupts_held_back() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-def start_run(trainer: Trainer, run: Path, identity: dict[str, Any], resume: bool, say) -> dict[str, Any]:
-    """Make or reopen the run folder; on resume, load the newest good checkpoint and cut the metrics back to it.
-
-    Returns the last line of metrics that still holds, empty for a new run.
-    """
-    about = {"lol_data": __version__, "config": trainer.config.to_json(), "data": identity, "machine": trainer.settings}
-    path = run / "run.json"
-    if not path.exists():
-        if run.exists() and any(run.iterdir()):
-            raise RefusedError(f"{run} is not empty and not a run; choose another --out")
-        run.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(".draft")
-        draft.write_text(json.dumps(about, indent=1), encoding="utf-8")
-        draft.rename(path)
-        return {}
-    if not resume:
-        raise RefusedError(f"{run} holds a run already; add --resume to go on with it, or choose another --out")
-    try:
-        before = json.loads(path.read_text(encoding="utf-8"))
-        changed = [name for name in ("config", "data") if before[name] != about[name]]
-    except (ValueError, KeyError, TypeError) as error:
-        raise DamageError(f"{path} is damaged; choose another --out") from error
-    for name in changed:
-        raise RefusedError(f"{run}: {name} changed: {_difference(before[name], about[name])}; choose another --out")
-    folder = newest_checkpoint(run, say)
-    if folder is not None:
-        trainer.restore(folder)
-    say(f"{run}: going on from step {trainer.step} of {trainer.train.steps}")
-    return _cut_metrics(run / "metrics.jsonl", trainer.step)
-
-
-def read_run(run: Path) -> dict[str, Any]:
-    """run.json of a run folder; raises UsageError if there is none."""
-    try:
-        return json.loads((run / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{run} is not a run (no readable run.json); train one with: lol-data train") from error
-
-
-def load_trained(run: Path, layout_prompt: int, device: torch.device, say=print) -> tuple[LibraryOfLayers, Path]:
-    """The model of a run's newest good checkpoint, in evaluation mode and fp32, and the checkpoint's folder."""
-    config = RunConfig.from_json(read_run(run)["config"])
-    folder = newest_checkpoint(run, say)
-    if folder is None:
-        raise UsageError(f"{run} has no complete checkpoint yet; go on with: lol-data train --out {run} --resume")
-    model = LibraryOfLayers(config.model_config(VOCABULARY_SIZE, layout_prompt)).to(device)
-    load_model(folder, model)
-    return model.eval(), folder
-
-
-def _difference(before: Any, after: Any, name: str = "") -> str:
-    if isinstance(before, dict) and isinstance(after, dict):
-        parts = [
-            _difference(before.get(key), after.get(key), f"{name}.{key}".lstrip("."))
-            for key in sorted({*before, *after})
-            if before.get(key) != after.get(key)
-        ]
-        return "; ".join(parts)
-    return f"{name} {before!r} -> {after!r}"
-
-
 def _write(log: TextIO, line: dict[str, Any]) -> None:
     log.write(json.dumps(line) + "\n")
-
-
-def _cut_metrics(path: Path, steps: int) -> dict[str, Any]:
-    """Drop the lines behind a step, and a torn one; returns the last line kept."""
-    kept: list[dict[str, Any]] = []
-    for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-        try:
-            line = json.loads(text)
-        except ValueError:
-            break
-        if line["step"] <= steps:
-            kept.append(line)
-    draft = path.with_suffix(".draft")
-    draft.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
-    draft.rename(path)
-    return kept[-1] if kept else {}

@@ -11,7 +11,7 @@ from lol_data.model.lol import LibraryOfLayers
 from lol_data.model.ops import compiled_ops, compiler_available
 from lol_data.training.config import TrainConfig
 
-COMPILE_FROM_STEPS = 300  # compiling takes about a minute of a CPU; a shorter run does not earn it back
+COMPILE_FROM_STEPS = 2000  # compiling takes about a minute of a CPU; a shorter run does not earn it back
 
 
 def pick_device(name: str | None = None) -> torch.device:
@@ -36,21 +36,18 @@ def _matmul_seconds(dtype: torch.dtype) -> float:
     return best
 
 
-def prepare(model: LibraryOfLayers, train: TrainConfig) -> dict[str, Any]:
-    """Set the model's number formats and operations for training; returns what was chosen."""
-    device = model.device
-    if train.precision == "bf16" or (train.precision == "auto" and bf16_pays(device)):
+def choose(device: torch.device, train: TrainConfig) -> dict[str, Any]:
+    """How to train on a device: {"matmul": "float32" or "bfloat16", "compiled": bool}, kept with the run."""
+    bf16 = train.precision == "bf16" or (train.precision == "auto" and bf16_pays(device))
+    wanted = train.compile == "yes" or (train.compile == "auto" and train.steps >= COMPILE_FROM_STEPS)
+    return {"matmul": "bfloat16" if bf16 else "float32", "compiled": wanted and compiler_available(device)}
+
+
+def apply(choice: dict[str, Any], model: LibraryOfLayers) -> None:
+    """Set a model's number formats and operations."""
+    if choice["matmul"] == "bfloat16":
         model.matmul_dtype = torch.bfloat16
         # On a CPU the bf16 backward of attention is slower than its fp32 one.
-        model.attention_dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
-    wanted = train.compile == "yes" or (train.compile == "auto" and train.steps >= COMPILE_FROM_STEPS)
-    compiled = wanted and compiler_available(device)
-    if compiled:
+        model.attention_dtype = torch.bfloat16 if model.device.type == "cuda" else torch.float32
+    if choice["compiled"]:
         model.ops = compiled_ops()
-    return {
-        "device": str(device),
-        "matmul": str(model.matmul_dtype).removeprefix("torch."),
-        "compiled": compiled,
-        "threads": torch.get_num_threads(),
-        "torch": torch.__version__,
-    }

@@ -26,9 +26,9 @@ def make_config(model=None, **train) -> RunConfig:
     return RunConfig.from_json({"model": {**MODEL, **(model or {})}, "train": {**TRAIN, **train}})
 
 
-def make_trainer(model=None, problems=12, size=4, **train) -> Trainer:
+def make_trainer(model=None, problems=12, size=4, machine=None, **train) -> Trainer:
     config = make_config(model, **train)
-    return Trainer(config, sequences(problems, size), sequences(3, size, seed=9), torch.device("cpu"))
+    return Trainer(config, sequences(problems, size), sequences(3, size, seed=9), torch.device("cpu"), machine)
 
 
 def metrics(run: Path) -> list[dict]:

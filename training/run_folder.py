@@ -1,0 +1,96 @@
+"""A run is a folder with one writer: run.json (what it is), metrics.jsonl (a line a step), checkpoints/, lock."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lol_data.errors import DamageError, RefusedError, UsageError
+from lol_data.model.lol import LibraryOfLayers
+from lol_data.shards.lock import directory_lock
+from lol_data.tokenization.maze import VOCABULARY_SIZE
+from lol_data.training.checkpoint import load_model, newest_checkpoint
+from lol_data.training.config import RunConfig
+
+ABOUT, METRICS, LOCK = "run.json", "metrics.jsonl", ".lock"
+
+
+@contextmanager
+def open_run(run: Path, about: dict[str, Any], resume: bool) -> Iterator[None]:
+    """Make a new run's folder, or reopen one with `resume`, and hold it against other writers.
+
+    Raises RefusedError where another run, another configuration, other data or another writer is there.
+    """
+    if run.exists() and not (run / ABOUT).exists() and {path.name for path in run.iterdir()} - {LOCK, ABOUT + ".draft"}:
+        raise RefusedError(f"{run} is not empty and not a run; choose another --out")
+    if (run / ABOUT).exists():
+        if not resume:
+            raise RefusedError(f"{run} holds a run already; add --resume to go on with it, or choose another --out")
+        before = read_run(run)
+        for name in ("config", "data"):
+            if before[name] != about[name]:
+                change = _difference(before[name], about[name])
+                raise RefusedError(f"{run}: {name} changed: {change}; choose another --out")
+    run.mkdir(parents=True, exist_ok=True)
+    with directory_lock(run / LOCK):
+        if not (run / ABOUT).exists():
+            draft = run / (ABOUT + ".draft")
+            draft.write_text(json.dumps(about, indent=1), encoding="utf-8")
+            draft.rename(run / ABOUT)
+        yield
+
+
+def read_run(run: Path) -> dict[str, Any]:
+    """run.json of a run folder. Raises UsageError if there is none, DamageError if it cannot be read."""
+    try:
+        about = json.loads((run / ABOUT).read_text(encoding="utf-8"))
+        if missing := {"config", "data", "machine"} - set(about):
+            raise ValueError(f"without {missing}")
+    except OSError as error:
+        raise UsageError(f"{run} is not a run (no {ABOUT}); train one with: lol-data train") from error
+    except (ValueError, TypeError) as error:
+        raise DamageError(f"{run / ABOUT} is damaged; choose another --out") from error
+    return about
+
+
+def load_trained(run: Path, layout_prompt: int, device: torch.device, say=print) -> tuple[LibraryOfLayers, Path]:
+    """The model of a run's newest good checkpoint, in evaluation mode and fp32, and the checkpoint's folder."""
+    config = RunConfig.from_json(read_run(run)["config"])
+    folder = newest_checkpoint(run, say)
+    if folder is None:
+        raise UsageError(f"{run} has no complete checkpoint yet; go on with: lol-data train --out {run} --resume")
+    model = LibraryOfLayers(config.model_config(VOCABULARY_SIZE, layout_prompt)).to(device)
+    load_model(folder, model)
+    return model.eval(), folder
+
+
+def cut_metrics(path: Path, steps: int) -> dict[str, Any]:
+    """Drop the lines of metrics behind a step, and a torn one; returns the last line kept, {} if there is none."""
+    kept: list[dict[str, Any]] = []
+    for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+        try:
+            line = json.loads(text)
+        except ValueError:
+            break
+        if line["step"] <= steps:
+            kept.append(line)
+    draft = path.with_suffix(".draft")
+    draft.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+    draft.rename(path)
+    return kept[-1] if kept else {}
+
+
+def _difference(before: Any, after: Any, name: str = "") -> str:
+    if isinstance(before, dict) and isinstance(after, dict):
+        parts = [
+            _difference(before.get(key), after.get(key), f"{name}.{key}".lstrip("."))
+            for key in sorted({*before, *after})
+            if before.get(key) != after.get(key)
+        ]
+        return "; ".join(parts)
+    return f"{name} {before!r} -> {after!r}"
