@@ -233,6 +233,20 @@ def corruptions(trace, cells, rng, each):
         yield trace[:at]
 
 
+def every_corruption(trace, cells):
+    """All single-step corruptions: any cell (or none such) in place of a step or between two, a step left out, two
+    neighbours exchanged, the rest left out."""
+    for at in range(len(trace) + 1):
+        for new in range(-1, cells + 1):
+            yield [*trace[:at], new, *trace[at:]]
+            if at < len(trace):
+                yield [*trace[:at], new, *trace[at + 1 :]]
+        if at < len(trace):
+            yield [*trace[:at], *trace[at + 1 :]]
+            yield [*trace[:at], *trace[at : at + 2][::-1], *trace[at + 2 :]]
+            yield trace[:at]
+
+
 def random_legal(problem, strategy, rng):
     """A whole trace whose every free choice is random."""
     search, trace = SEARCHES[strategy](problem), []
@@ -348,3 +362,21 @@ def test_rules_agree_with_the_reference_on_many(size):
     mazes = generate_mazes(MazeSettings(size=size), 32, 0, 40).mazes
     compare(mazes, size, 5)
     compare(with_loops(mazes, np.random.default_rng(size), 0.2), size, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "count"), [(4, 60), (5, 24), (6, 10), (8, 3)])
+def test_every_single_step_corruption_is_refused_or_provably_legal(size, count):
+    mazes = generate_mazes(MazeSettings(size=size), 40, 0, count).mazes
+    problems = [Problem(mazes, row) for row in range(count)]
+    for code, strategy in enumerate(MAZE_STRATEGIES):
+        pairs = [
+            (row, t) for row in range(count) for t in every_corruption(canonical(problems[row], strategy), size**2)
+        ]
+        rows, traces = [row for row, _ in pairs], Ragged.from_rows([trace for _, trace in pairs], np.int32)
+        verdicts = judge_mazes(mazes, rows, np.full(len(rows), code), traces, traces)
+        proved = [replay(problems[row], strategy, trace) for row, trace in pairs]
+        assert verdicts.legal.tolist() == [legal for _, legal, _ in proved]
+        assert verdicts.complete.tolist() == [complete for _, _, complete in proved]
+        assert verdicts.first_illegal_step.tolist() == [-1 if legal else steps for steps, legal, _ in proved]
+        assert 0 < verdicts.complete.mean() < 0.2  # most corruptions are faults, and some are another legal order
