@@ -16,43 +16,60 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Dispatch:
-    """A stable sort of tokens by block.
+    """A stable sort of tokens by block, each block's part filled up with zero rows to a multiple of a tile.
 
-    order, back: int64 (N,), x[order] is sorted and sorted[back] is x again. sizes: tokens of each block, L integers.
+    place: int64 (N,), the row of each token in the sorted layout. sizes: rows of each block, L integers, 0 for a block
+    that no token takes; they add up to M >= N.
     """
 
-    order: Tensor
-    back: Tensor
+    place: Tensor
     sizes: list[int]
 
     @staticmethod
-    def of(blocks: Tensor, library: int) -> Dispatch:
-        """From the block of each token, int64 (N,), values below `library`."""
+    def of(blocks: Tensor, library: int, tile: int = 1) -> Dispatch:
+        """From the block of each token, int64 (N,), values below `library`.
+
+        tile: sizes that repeat spare a CPU's bf16 matmul from compiling a kernel for every new number of rows.
+        """
         order = torch.argsort(blocks, stable=True)
-        back = torch.empty_like(order)
-        back[order] = torch.arange(len(order), device=order.device)
-        return Dispatch(order, back, torch.bincount(blocks, minlength=library).tolist())
+        counts = torch.bincount(blocks, minlength=library)
+        sizes = (counts + tile - 1) // tile * tile
+        gap = (sizes.cumsum(0) - sizes) - (counts.cumsum(0) - counts)  # filling in front of each block's part
+        place = torch.empty_like(order)
+        place[order] = torch.arange(len(order), device=order.device)
+        return Dispatch(place + gap[blocks], sizes.tolist())
 
     def sort(self, x: Tensor) -> Tensor:
-        """Rows of x, (N, ...), in block order."""
-        return _Permute.apply(x, self.order, self.back)
+        """Rows of x, (N, ...), in block order, (M, ...)."""
+        return _Sort.apply(x, self.place, sum(self.sizes))
 
     def unsort(self, x: Tensor) -> Tensor:
-        """The inverse of `sort`."""
-        return _Permute.apply(x, self.back, self.order)
+        """The inverse of `sort`: (M, ...) -> (N, ...)."""
+        return _Unsort.apply(x, self.place)
 
 
-class _Permute(torch.autograd.Function):
-    """x[order] whose gradient is a gather too; the built-in gradient is a slow scatter-add."""
+class _Sort(torch.autograd.Function):
+    """Built-in indexing would add gradients up row by row; every row has one place, so both ways are plain copies."""
 
     @staticmethod
-    def forward(ctx, x: Tensor, order: Tensor, back: Tensor) -> Tensor:
-        ctx.back = back
-        return x.index_select(0, order)
+    def forward(ctx, x: Tensor, place: Tensor, rows: int) -> Tensor:
+        ctx.place = place
+        return x.new_zeros(rows, *x.shape[1:]).index_copy_(0, place, x)
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        return grad.index_select(0, ctx.back), None, None
+        return grad.index_select(0, ctx.place), None, None
+
+
+class _Unsort(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x: Tensor, place: Tensor) -> Tensor:
+        ctx.place, ctx.shape = place, x.shape
+        return x.index_select(0, place)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):
+        return grad.new_zeros(ctx.shape).index_copy_(0, ctx.place, grad), None
 
 
 class _GroupedLinear(torch.autograd.Function):

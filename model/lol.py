@@ -55,6 +55,7 @@ class LibraryOfLayers(nn.Module):
         # How to compute, not what: kept out of the configuration and of checkpoints.
         self.ops: Ops = PLAIN
         self.matmul_dtype = self.attention_dtype = torch.float32
+        self.tile = 1  # see `Dispatch.of`
 
     @property
     def device(self) -> torch.device:
@@ -141,7 +142,7 @@ class LibraryOfLayers(nn.Module):
             mixed += [attend_window(q[:, :, a:b], k[:, :, a:b], v[:, :, a:b]) for a, b in rest]
             return torch.cat(mixed, 1)
 
-        dispatch = Dispatch.of(blocks.flatten(), self.config.blocks)
+        dispatch = Dispatch.of(blocks.flatten(), self.config.blocks, self.tile)
         return self.run_blocks(h, level, dispatch, gates[..., None], attention, span)
 
     def run_blocks(

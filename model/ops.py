@@ -20,37 +20,35 @@ EPSILON = 1e-6
 def _norm_film(h: Tensor, scale: Tensor, offset: Tensor | None, dtype: torch.dtype) -> Tensor:
     """Equation (9), u = gamma * RMSNorm(h) + beta, for h (..., d); without `offset` a plain scaled RMSNorm."""
     h = h.float()
-    u = h * torch.rsqrt(h.square().mean(-1, keepdim=True) + EPSILON) * scale
-    return (u if offset is None else u + offset).to(dtype)
+    u = h * torch.rsqrt(h.square().mean(-1, keepdim=True) + EPSILON)
+    return (u * scale if offset is None else torch.addcmul(offset, u, scale)).to(dtype)
 
 
 def _rotate(qkv: Tensor, cos: Tensor, sin: Tensor, heads: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
     """Heads and rotary positions: qkv (B, T, 3 d), cos and sin (T, d_h / 2) -> q, k, v, each (B, H, T, d_h)."""
     batch, length, width = qkv.shape
-    q, k, v = qkv.view(batch, length, 3, heads, width // (3 * heads)).permute(2, 0, 3, 1, 4).unbind(0)
-    half = q.shape[-1] // 2
-
-    def turn(x: Tensor) -> Tensor:
-        a, b = x[..., :half].float(), x[..., half:].float()
-        return torch.cat([a * cos - b * sin, b * cos + a * sin], -1).to(dtype)
-
-    return turn(q), turn(k), v.to(dtype)
+    qkv = qkv.view(batch, length, 3 * heads, width // (3 * heads)).transpose(1, 2)
+    qk, v = qkv[:, : 2 * heads].float(), qkv[:, 2 * heads :]
+    a, b = qk.chunk(2, -1)
+    # x cos + (-b, a) sin, queries and keys at once
+    qk = torch.addcmul(qk * torch.cat([cos, cos], -1), torch.cat([-b, a], -1), torch.cat([sin, sin], -1)).to(dtype)
+    return qk[:, :heads], qk[:, heads:], v.to(dtype)
 
 
 def _swiglu(up: Tensor) -> Tensor:
     """silu(a) * b for up = [a, b], (..., 2 m) -> (..., m)."""
-    a, b = up.float().chunk(2, -1)
-    return (F.silu(a) * b).to(up.dtype)
+    a, b = up.chunk(2, -1)
+    return F.silu(a) * b
 
 
 def _add(h: Tensor, update: Tensor) -> Tensor:
     """The residual stream stays in fp32."""
-    return h + update.float()
+    return h + update
 
 
 def _gate(h: Tensor, gate: Tensor, attention: Tensor, feed_forward: Tensor) -> Tensor:
     """Equation (6), y = h + alpha (E(h) - h), where E(h) - h is the sum of the two residual updates; gate (B, T, 1)."""
-    return h + gate * (attention.float() + feed_forward.float())
+    return torch.addcmul(h, gate, attention.float() + feed_forward)
 
 
 class Ops:

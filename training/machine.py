@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
@@ -10,6 +11,9 @@ import torch
 from lol_data.model.lol import LibraryOfLayers
 from lol_data.model.ops import compiled_ops, compiler_available
 from lol_data.training.config import TrainConfig
+
+# A CPU's bf16 matmul compiles a kernel per shape; a run meets some thousands of shapes, and the default keeps 1024.
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "8192")
 
 COMPILE_FROM_STEPS = 2000  # compiling takes about a minute of a CPU; a shorter run does not earn it back
 
@@ -49,5 +53,6 @@ def apply(choice: dict[str, Any], model: LibraryOfLayers) -> None:
         model.matmul_dtype = torch.bfloat16
         # On a CPU the bf16 backward of attention is slower than its fp32 one.
         model.attention_dtype = torch.bfloat16 if model.device.type == "cuda" else torch.float32
+        model.tile = 64 if model.device.type == "cpu" else 1
     if choice["compiled"]:
         model.ops = compiled_ops()

@@ -6,6 +6,7 @@ import torch
 from lol_data.errors import UsageError
 from lol_data.model.config import ModelConfig
 from lol_data.model.layers import FixedLayer
+from lol_data.model.ops import compiled_ops, compiler_available
 from lol_data.model.routing import Choice, ForcedPath
 
 from .common import FIELD, VOCABULARY, P, W, assert_near, random_model, random_tokens, reference
@@ -160,3 +161,35 @@ def test_a_shape_that_cannot_be_is_refused_by_name(change, word):
     shape = {"vocabulary": VOCABULARY, "prompt": P, "field": FIELD, "width": 16, "heads": 2, **change}
     with pytest.raises(UsageError, match=f"model.{word}"):
         ModelConfig(**shape).validate()
+
+
+def gradients(**how):
+    """Gradients along one random forced path, for a model computed in the given way."""
+    generator = torch.Generator().manual_seed(3)
+    path = ForcedPath(torch.randint(4, (6, 4, 5), generator=generator), torch.rand(6, 4, 5, generator=generator))
+    model = random_model()
+    for name, value in how.items():
+        setattr(model, name, value)
+    model(random_tokens(6, 3 * W), forced=path)[0].square().mean().backward()
+    return {name: tensor.grad for name, tensor in model.named_parameters() if tensor.grad is not None}
+
+
+def test_tiles_change_gradients_by_rounding_only():
+    plain, tiled = gradients(), gradients(tile=8)
+    for name, grad in plain.items():
+        assert_near(tiled[name], grad, 1e-4)
+
+
+def test_bf16_products_give_nearly_the_same_gradients():
+    plain, halved = gradients(), gradients(tile=8, matmul_dtype=torch.bfloat16)
+    for name, grad in plain.items():
+        assert halved[name].dtype == torch.float32
+        assert torch.cosine_similarity(halved[name].flatten(), grad.flatten(), 0) > 0.99, name
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not compiler_available(torch.device("cpu")), reason="no C++ compiler here")
+def test_compiled_operations_change_gradients_by_rounding_only():
+    plain, compiled = gradients(), gradients(ops=compiled_ops())
+    for name, grad in plain.items():
+        assert_near(compiled[name], grad, 1e-4)

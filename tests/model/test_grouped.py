@@ -43,18 +43,23 @@ def test_bf16_inputs_meet_fp32_weights_in_bf16_and_gradients_come_back_in_fp32()
     torch.testing.assert_close(out, grouped_linear_reference(x, [1, 3], weights))
 
 
-@given(st.lists(st.integers(0, 4), min_size=1, max_size=30))
-def test_dispatch_is_a_stable_sort_with_its_inverse(blocks):
-    dispatch = Dispatch.of(torch.tensor(blocks), 5)
-    assert dispatch.sizes == [blocks.count(block) for block in range(5)]
-    assert dispatch.order.tolist() == sorted(range(len(blocks)), key=lambda k: blocks[k])
-    x = torch.arange(2.0 * len(blocks)).view(-1, 2)
-    assert torch.equal(dispatch.sort(x), x[dispatch.order])
-    assert torch.equal(dispatch.unsort(dispatch.sort(x)), x)
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=30), st.sampled_from([1, 4, 64]))
+def test_dispatch_is_a_stable_sort_filled_up_to_tiles(blocks, tile):
+    dispatch = Dispatch.of(torch.tensor(blocks), 5, tile)
+    assert dispatch.sizes == [-(-blocks.count(block) // tile) * tile for block in range(5)]
+    x = torch.arange(1.0, 2.0 * len(blocks) + 1).view(-1, 2)
+    parts = dispatch.sort(x).split(dispatch.sizes)
+    for block, part in enumerate(parts):
+        own = x[[k for k, other in enumerate(blocks) if other == block]]
+        assert torch.equal(part[: len(own)], own)
+        assert not part[len(own) :].any()
+    assert torch.equal(dispatch.unsort(torch.cat(parts)), x)
 
 
-@pytest.mark.parametrize("name", ["sort", "unsort"])
-def test_dispatch_passes_gradients_back_to_their_rows(name):
-    dispatch = Dispatch.of(torch.tensor([2, 0, 1, 0, 2]), 3)
+@pytest.mark.parametrize("tile", [1, 4])
+def test_dispatch_passes_gradients_back_to_their_rows(tile):
+    dispatch = Dispatch.of(torch.tensor([2, 0, 1, 0, 2]), 3, tile)
     x = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(getattr(dispatch, name), x)
+    assert torch.autograd.gradcheck(dispatch.sort, x)
+    sorted_x = torch.randn(sum(dispatch.sizes), 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(dispatch.unsort, sorted_x)
