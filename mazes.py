@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lol_data.errors import DamageError
+from lol_data.jit import njit
 from lol_data.ragged import Ragged
 
 MAZE_STRATEGIES = ("bfs", "dfs", "astar", "bidirectional", "dead_end_filling")
@@ -76,22 +77,42 @@ def pack_passages(openings: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
     return np.packbits(bits, axis=1, bitorder="little")
 
 
-def unpack_passages(packed: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
-    """Openings, uint8 (B, n*n), from bitmaps, uint8 (B, passage_bytes).
+def unpack_passages(
+    packed: NDArray[np.uint8], size: int, openings: NDArray[np.uint8] | None = None
+) -> NDArray[np.uint8]:
+    """Openings, uint8 (B, n*n), from bitmaps, uint8 (B, passage_bytes); written to `openings` when it is given.
 
     Raises DamageError for an opening in the outer border or a set bit past the end.
     """
-    cells = size * size
-    bits = np.unpackbits(packed, axis=1, bitorder="little").astype(bool)
-    if bits[:, 2 * cells :].any():
-        raise DamageError("passages: a bit past the end of the bitmap is set")
-    east = bits[:, :cells].reshape(-1, size, size)
-    south = bits[:, cells : 2 * cells].reshape(-1, size, size)
-    if east[:, :, -1].any() or south[:, -1, :].any():
-        raise DamageError("passages: the outer border of a maze is open")
-    openings = np.zeros((len(packed), size, size), np.uint8)
-    openings[east] |= EAST
-    openings[:, :, 1:][east[:, :, :-1]] |= WEST
-    openings[south] |= SOUTH
-    openings[:, 1:, :][south[:, :-1, :]] |= NORTH
-    return openings.reshape(-1, cells)
+    if openings is None:
+        openings = np.empty((len(packed), size * size), np.uint8)
+    if _unpack(packed, size, openings) >= 0:
+        raise DamageError("a passages bitmap opens the outer border of its maze, or has a bit past its end")
+    return openings
+
+
+@njit
+def _unpack(packed: NDArray[np.uint8], size: int, openings: NDArray[np.uint8]) -> int:
+    """Fill `openings`; -1, or the first row whose bitmap is not that of a maze."""
+    cells, width = size * size, packed.shape[1]
+    bits = np.zeros(8 * width, np.uint8)
+    north = np.zeros(cells, np.uint8)  # its first row stays 0: nothing is north of it
+    for row in range(len(packed)):
+        # No branch on a bit: the bits are random, and half of the guesses would be wrong.
+        for byte in range(width):
+            for bit in range(8):
+                bits[8 * byte + bit] = packed[row, byte] >> bit & 1
+        east, south = bits[:cells], bits[cells : 2 * cells]
+        bad = np.uint8(0)
+        for line in range(size):
+            bad |= east[line * size + size - 1] | south[cells - size + line]
+        for past in range(2 * cells, 8 * width):
+            bad |= bits[past]
+        if bad:
+            return row
+        north[size:] = south[: cells - size]
+        # East of the last cell of a row is shut, so the bit before a cell is that of its west, across rows too.
+        openings[row, 0] = east[0] * EAST | south[0] * SOUTH
+        for cell in range(1, cells):
+            openings[row, cell] = north[cell] * NORTH | east[cell] * EAST | south[cell] * SOUTH | east[cell - 1] * WEST
+    return -1

@@ -78,6 +78,8 @@ class LibraryOfLayers(nn.Module):
         config = self.config
         if tokens.shape[1] < config.prompt:
             raise ValueError(f"{tokens.shape[1]} tokens; the prompt alone has {config.prompt}")
+        if not 1 <= (depth or config.depth) <= config.depth:
+            raise ValueError(f"depth {depth}; the model was made for 1 to {config.depth}")
         field, problem = config.field, config.prompt - config.field
         positions = torch.arange(tokens.shape[1], device=self.device)
         positions = torch.cat([positions[problem : config.prompt], positions[:problem], positions[config.prompt :]])

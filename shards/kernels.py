@@ -11,9 +11,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from lol_data.errors import DamageError
 from lol_data.jit import njit
-from lol_data.mazes import EAST, MAZE_STRATEGIES, NORTH, SOUTH, WEST, Mazes, TracedMazes
+from lol_data.mazes import MAZE_STRATEGIES, Mazes, TracedMazes
 from lol_data.ragged import Ragged
 
 STRATEGY_PAIRS = tuple(f"{a}={b}" for a, b in combinations(MAZE_STRATEGIES, 2))
@@ -44,16 +43,6 @@ def equal_traces(traced: TracedMazes, keep: NDArray[np.bool_]) -> NDArray[np.int
     traces = [traced.traces[name] for name in MAZE_STRATEGIES]
     pairs = combinations(traces, 2)
     return np.array([_count_equal(a.values, a.offsets, b.values, b.offsets, keep) for a, b in pairs], np.int64)
-
-
-def unpack_openings(packed: NDArray[np.uint8], size: int, openings: NDArray[np.uint8]) -> None:
-    """Fill openings, uint8 (B, n*n), from bitmaps, uint8 (B, passage_bytes).
-
-    The same as `mazes.unpack_passages`, many times faster. Raises DamageError for an opening in the outer border or
-    a set bit past the end.
-    """
-    if _unpack(packed, size, openings) >= 0:
-        raise DamageError("a passages bitmap opens the outer border of its maze, or has a bit past its end")
 
 
 def problem_bytes(mazes: Mazes) -> NDArray[np.bytes_]:
@@ -108,30 +97,3 @@ def _count_equal(
                 break
         count += same
     return count
-
-
-@njit
-def _unpack(packed: NDArray[np.uint8], size: int, openings: NDArray[np.uint8]) -> int:
-    """Fill `openings`; -1, or the first row whose bitmap is not that of a maze."""
-    cells, width = size * size, packed.shape[1]
-    bits = np.zeros(8 * width, np.uint8)
-    north = np.zeros(cells, np.uint8)  # its first row stays 0: nothing is north of it
-    for row in range(len(packed)):
-        # No branch on a bit: the bits are random, and half of the guesses would be wrong.
-        for byte in range(width):
-            for bit in range(8):
-                bits[8 * byte + bit] = packed[row, byte] >> bit & 1
-        east, south = bits[:cells], bits[cells : 2 * cells]
-        bad = np.uint8(0)
-        for line in range(size):
-            bad |= east[line * size + size - 1] | south[cells - size + line]
-        for past in range(2 * cells, 8 * width):
-            bad |= bits[past]
-        if bad:
-            return row
-        north[size:] = south[: cells - size]
-        # East of the last cell of a row is shut, so the bit before a cell is that of its west, across rows too.
-        openings[row, 0] = east[0] * EAST | south[0] * SOUTH
-        for cell in range(1, cells):
-            openings[row, cell] = north[cell] * NORTH | east[cell] * EAST | south[cell] * SOUTH | east[cell - 1] * WEST
-    return -1

@@ -16,9 +16,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lol_data.errors import DamageError
-from lol_data.mazes import MAX_SIZE, MAZE_STRATEGIES, MIN_SIZE, Mazes, TracedMazes, pack_passages, passage_bytes
+from lol_data.mazes import (
+    MAX_SIZE,
+    MAZE_STRATEGIES,
+    MIN_SIZE,
+    Mazes,
+    TracedMazes,
+    pack_passages,
+    passage_bytes,
+    unpack_passages,
+)
 from lol_data.ragged import Ragged
-from lol_data.shards.kernels import unpack_openings
 
 # No column is nullable, and there is no schema metadata: both would be one more thing in which shards could differ.
 MAZE_SCHEMA = pa.schema(
@@ -157,6 +165,6 @@ def _openings(chunks: Sequence[pa.BinaryArray], size: int) -> NDArray[np.uint8]:
     row = 0
     for chunk in chunks:
         packed = _parts(chunk)[0].reshape(-1, passage_bytes(size))
-        unpack_openings(packed, size, openings[row : row + len(packed)])
+        unpack_passages(packed, size, openings[row : row + len(packed)])
         row += len(packed)
     return openings

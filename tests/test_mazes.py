@@ -55,7 +55,7 @@ def test_any_open_edges_come_back_and_both_sides_agree(size, data):
 
 
 @pytest.mark.parametrize(
-    ("bit", "message"), [(2, "border"), (9 + 6, "border"), (18, "past the end"), (23, "past the end")]
+    ("bit", "message"), [(2, "border"), (9 + 6, "border"), (18, "past its end"), (23, "past its end")]
 )
 def test_a_bit_that_cannot_be_set_is_damage(bit, message):
     packed = np.frombuffer((1 << bit).to_bytes(3, "little"), np.uint8)[None]

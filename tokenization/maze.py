@@ -87,8 +87,10 @@ class MazeLayout:
 
     @staticmethod
     def field_token(strategies: NDArray[np.integer]) -> NDArray[np.uint8]:
-        """The token that fills the strategy field, uint8 (B,), of strategy indices or NEUTRAL_FIELD."""
+        """The token that fills the strategy field, uint8 (B,), of strategy indices or NEUTRAL_FIELD; ValueError."""
         strategies = np.asarray(strategies)
+        if strategies.size and not NEUTRAL_FIELD <= strategies.min() <= strategies.max() < len(MAZE_STRATEGIES):
+            raise ValueError(f"strategy indices must be from {NEUTRAL_FIELD} to {len(MAZE_STRATEGIES) - 1}")
         return np.where(strategies == NEUTRAL_FIELD, NEUTRAL, strategies + STRATEGY_BASE).astype(np.uint8)
 
     def read_prompts(self, prompts: NDArray[np.uint8]) -> tuple[Mazes, NDArray[np.int64]]:

@@ -7,8 +7,8 @@ import pytest
 
 from lol_data.errors import DamageError
 from lol_data.generators.maze import MazeSettings, generate_mazes
-from lol_data.mazes import MAZE_STRATEGIES, pack_passages, unpack_passages
-from lol_data.shards.kernels import content_hash, equal_traces, row_hashes, unpack_openings
+from lol_data.mazes import MAZE_STRATEGIES
+from lol_data.shards.kernels import content_hash, equal_traces, row_hashes
 from lol_data.shards.schema import MAZE_SCHEMA, from_table, from_tables, to_batch
 from lol_data.shards.writer import ShardEncoder
 
@@ -79,24 +79,6 @@ def test_equal_traces_counts_pairs(traced):
     assert equal_traces(traced, keep).tolist() == expected
     same = traced.traces | {"dfs": traced.traces["bfs"]}
     assert equal_traces(type(traced)(traced.mazes, traced.answer, same), keep)[0] == keep.sum()
-
-
-def test_unpack_is_that_of_the_package(traced):
-    size = traced.mazes.size
-    packed = pack_passages(traced.mazes.openings, size)
-    for bit in [None, *range(8 * packed.shape[1])]:
-        damaged = packed[:3].copy()
-        if bit is not None:
-            damaged[1, bit // 8] ^= 1 << bit % 8
-        openings = np.zeros((3, size * size), np.uint8)
-        try:
-            expected = unpack_passages(damaged, size)
-        except DamageError:
-            with pytest.raises(DamageError):
-                unpack_openings(damaged, size, openings)
-        else:
-            unpack_openings(damaged, size, openings)
-            np.testing.assert_array_equal(openings, expected)
 
 
 def damaged_tables(table):
