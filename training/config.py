@@ -24,7 +24,8 @@ class TrainConfig:
     batch: int = 128  # sequences per step
     micro_batch: int = 64  # sequences per forward pass, for memory; without noise the gradient is the same for any
     muon_rate: float = 0.02  # peak learning rate of Muon, for the matrices of the blocks
-    adam_rate: float = 3e-3  # peak learning rate of AdamW, for embeddings, head, router and vectors
+    adam_rate: float = 3e-3  # peak learning rate of AdamW, for embeddings, head, norms and vectors
+    router_rate: float = 3e-4  # the same for the router; a fast one saturates, and a saturated one learns nothing more
     weight_decay: float = 0.0  # of the blocks' matrices
     warmup: int = 20  # steps of linear warm-up; linear decay to 0 follows
     clip: float = 1.0  # largest gradient norm
@@ -46,7 +47,7 @@ class TrainConfig:
         for name in whole:
             if getattr(self, name) < 1:
                 raise UsageError(f"train.{name} is {getattr(self, name)}; it must be 1 or more")
-        for name in ("muon_rate", "adam_rate", "clip"):
+        for name in ("muon_rate", "adam_rate", "router_rate", "clip"):
             if not getattr(self, name) > 0:
                 raise UsageError(f"train.{name} is {getattr(self, name)}; it must be positive")
         for name in ("weight_decay", "warmup", "bias_rate", "problems", "seed"):

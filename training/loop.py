@@ -54,7 +54,9 @@ class Trainer:
         self.sequences, self.validation, self.device = sequences, validation, device
         model_config = config.model_config(VOCABULARY_SIZE, sequences.layout.prompt_length)
         self.model = LibraryOfLayers(model_config).to(device)
-        self.optimizers = build_optimizers(self.model, train.muon_rate, train.adam_rate, train.weight_decay)
+        self.optimizers = build_optimizers(
+            self.model, train.muon_rate, train.adam_rate, train.router_rate, train.weight_decay
+        )
         known = machine is not None and machine["device"] == str(device)
         self.machine = machine if machine is not None and known else {"device": str(device), **choose(device, train)}
         apply(self.machine, self.model)

@@ -6,24 +6,33 @@ import torch
 from torch import nn
 
 from lol_data.model.layers import Block
+from lol_data.model.routing import Router
 
 
-def build_optimizers(model: nn.Module, muon_rate: float, adam_rate: float, weight_decay: float) -> list:
+def build_optimizers(
+    model: nn.Module, muon_rate: float, adam_rate: float, router_rate: float, weight_decay: float
+) -> list:
     """One torch.optim.Muon and one AdamW that together hold every parameter exactly once.
 
     Both skip parameters whose gradient is None, which is what an unused block has. Each group keeps its peak learning
     rate under "peak".
     """
-    blocks = [parameter for module in model.modules() if isinstance(module, Block) for parameter in module.parameters()]
-    in_blocks = {id(parameter) for parameter in blocks}
-    others = [parameter for parameter in model.parameters() if id(parameter) not in in_blocks]
-    assert len(blocks) + len(others) == sum(1 for _ in model.parameters())
+    blocks = _parameters(model, Block)
+    routers = _parameters(model, Router)
+    own = {id(parameter) for parameter in (*blocks, *routers)}
+    others = [parameter for parameter in model.parameters() if id(parameter) not in own]
+    assert len(blocks) + len(routers) + len(others) == sum(1 for _ in model.parameters())
     muon = torch.optim.Muon(blocks, lr=muon_rate, weight_decay=weight_decay, momentum=0.95, nesterov=True)
-    adam = torch.optim.AdamW(others, lr=adam_rate, betas=(0.9, 0.95), eps=1e-10, weight_decay=0.0)
+    groups = [{"params": others, "lr": adam_rate}, {"params": routers, "lr": router_rate}]
+    adam = torch.optim.AdamW(groups, betas=(0.9, 0.95), eps=1e-10, weight_decay=0.0)
     for optimizer in (muon, adam):
         for group in optimizer.param_groups:
             group["peak"] = group["lr"]
     return [muon, adam]
+
+
+def _parameters(model: nn.Module, kind: type[nn.Module]) -> list[nn.Parameter]:
+    return [parameter for module in model.modules() if isinstance(module, kind) for parameter in module.parameters()]
 
 
 def set_learning_rate(optimizers: list, factor: float) -> None:

@@ -100,5 +100,5 @@ def test_observed_routes_equal_a_count_one_sequence_at_a_time(batch):
     np.testing.assert_allclose(observed.probability, probability, rtol=1e-5, atol=1e-6)
     assert (counts[:, :, 0] == 7).all()
     assert counts.min() == 0 or counts[:, :, -1].min() < 7  # the last windows are not reached by all
-    assert (np.count_nonzero(chosen.sum((0, 1, 2))) > 1).all()
+    assert np.count_nonzero(chosen.sum((0, 1, 2))) > 1
     assert np.array_equal(chosen.sum(-1), counts)

@@ -125,3 +125,18 @@ def test_a_few_problems_are_learnt():
     trainer = make_trainer({"width": 32}, problems=3, size=3, steps=60, batch=15, micro_batch=15, adam_rate=0.03)
     losses = [trainer.run_step()["loss"] for _ in range(60)]
     assert sum(losses[-5:]) / 5 < 0.35 * losses[0]
+
+
+def test_every_parameter_has_one_rate_and_the_router_its_own():
+    trainer = make_trainer(muon_rate=0.5, adam_rate=0.25, router_rate=0.125)
+    names = {id(parameter): name for name, parameter in trainer.model.named_parameters()}
+    rates = {}
+    for optimizer in trainer.optimizers:
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                assert names[id(parameter)] not in rates
+                rates[names[id(parameter)]] = group["peak"]
+    assert rates.keys() == set(names.values())
+    for name, rate in rates.items():
+        in_block = name.rpartition(".")[2] in ("qkv", "out", "up", "down")
+        assert rate == (0.5 if in_block else 0.125 if name == "router.weight" else 0.25)
