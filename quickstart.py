@@ -63,4 +63,5 @@ def run_quickstart(out: Path, config: str, n: int, test: int) -> None:
     print("\nIs the wanted strategy the one that the output follows? (chance: 20 %)")
     print(comparison(summaries))
     print(f"\nEvery output with its verdict: {folders[0].parent}/*/samples.parquet; the figures: .../summary.json")
-    step("done; train longer with: lol-data train --data " + f"{out / 'data'} --config cpu")
+    command = sys.argv[0] if sys.argv[0].endswith("lol-data") else "lol-data"  # as it was called: it may not be on PATH
+    step(f"done; train longer with: {command} train --data {out / 'data'} --config cpu")

@@ -30,7 +30,7 @@ class TrainConfig:
     warmup: int = 20  # steps of linear warm-up; linear decay to 0 follows
     clip: float = 1.0  # largest gradient norm
     growth: float = 0.0  # share of the run over which the core grows from depth 1 to D; 0: full depth at once
-    bias_rate: float = 3e-4  # step of the selection bias (sign rule)
+    bias_rate: float = 3e-5  # step of the selection bias (sign rule); the bias must stay small against probabilities
     bias_fade: float = 0.5  # last share of the run over which that step fades to 0
     problems: int = 0  # training problems to load, 0 for all
     precision: str = "auto"  # "fp32", "bf16", or bf16 where this machine multiplies faster in it
