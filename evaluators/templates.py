@@ -23,8 +23,7 @@ from lol_data.mazes import MAZE_STRATEGIES, TracedMazes
 from lol_data.model.lol import LibraryOfLayers
 from lol_data.model.routing import ForcedPath
 from lol_data.ragged import Ragged
-from lol_data.tokenization.maze import MazeLayout, encode_problem_suffixes
-from lol_data.tokenization.vocabulary import PAD
+from lol_data.tokenization.maze import MazeLayout, encode_problem_suffixes, join
 
 KINDS = ("selection", "probability")
 STRATEGIES = len(MAZE_STRATEGIES)
@@ -121,9 +120,5 @@ def _strategy_batches(
         rows = suffixes.take(np.arange(len(traced)) * STRATEGIES + strategy)
         for start in range(0, len(traced), batch):
             part = rows.take(np.arange(start, min(start + batch, len(traced))))
-            lengths = part.lengths + layout.prompt_length
-            tokens = np.full((len(part), int(lengths.max())), PAD, np.uint8)
-            tokens[:, : layout.prompt_length] = prompts[start : start + batch]
-            inside = np.arange(part.lengths.max()) < part.lengths[:, None]
-            tokens[:, layout.prompt_length :][inside] = part.values
-            yield strategy, tokens, lengths
+            tokens = join(prompts[start : start + batch], part)
+            yield strategy, tokens, part.lengths + layout.prompt_length

@@ -29,6 +29,7 @@ from lol_data.tokenization.vocabulary import (
     NEUTRAL,
     OK,
     OUT_OF_RANGE,
+    PAD,
     SPECIAL_NAMES,
     TRACE,
 )
@@ -132,6 +133,15 @@ def encode_problem_suffixes(traced: TracedMazes) -> Ragged:
     for index, column in enumerate(columns):
         _spread(column.values, column.offsets, tokens, offsets[index:-1:count])
     return Ragged(tokens, offsets)
+
+
+def join(prompts: NDArray[np.uint8], suffixes: Ragged) -> NDArray[np.uint8]:
+    """Whole sequences, uint8 (B, T), of prompts (B, P) and as many suffixes, with PAD behind the shorter ones."""
+    lengths, prompt = suffixes.lengths, prompts.shape[1]
+    tokens = np.full((len(prompts), prompt + int(lengths.max())), PAD, np.uint8)
+    tokens[:, :prompt] = prompts
+    tokens[:, prompt:][np.arange(tokens.shape[1] - prompt) < lengths[:, None]] = suffixes.values
+    return tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from lol_data.errors import UsageError
 from lol_data.mazes import MAZE_STRATEGIES, TracedMazes
 from lol_data.ragged import Ragged
-from lol_data.tokenization.maze import MazeLayout, encode_problem_suffixes
-from lol_data.tokenization.vocabulary import PAD
+from lol_data.tokenization.maze import MazeLayout, encode_problem_suffixes, join
 
 STRATEGIES = len(MAZE_STRATEGIES)
 
@@ -61,12 +60,9 @@ class Sequences:
 
     def gather(self, samples: NDArray[np.int64]) -> Batch:
         """One padded micro-batch."""
-        lengths, prompt = self.lengths(samples), self.layout.prompt_length
-        tokens = np.full((len(samples), int(lengths.max())), PAD, np.uint8)
-        tokens[:, :prompt] = self._prompts[samples // STRATEGIES]
-        tokens[:, prompt - self.layout.field : prompt] = self.layout.field_token(samples % STRATEGIES)[:, None]
-        inside = np.arange(tokens.shape[1] - prompt) < (lengths - prompt)[:, None]
-        tokens[:, prompt:][inside] = self._suffixes.take(samples).values
+        prompts = self._prompts[samples // STRATEGIES]
+        prompts[:, -self.layout.field :] = self.layout.field_token(samples % STRATEGIES)[:, None]
+        tokens, lengths = join(prompts, self._suffixes.take(samples)), self.lengths(samples)
         return Batch(tokens, lengths, samples)
 
 

@@ -1,7 +1,7 @@
 """The training loop: gradient steps, the selection bias, metrics, checkpoints, resume.
 
 Everything a step does follows from (configuration, data, step) and from the state in the checkpoint, so that a resumed
-run repeats an unbroken one.
+run repeats an unbroken one; on a CPU bit for bit, given as many threads.
 """
 
 from __future__ import annotations

@@ -48,5 +48,4 @@ def silent(_):
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
     train_run(make_trainer(steps=60, checkpoint_every=4, keep=60), Path(sys.argv[1]), IDENTITY, resume=False)
