@@ -75,7 +75,8 @@ def evaluate(
         }
     summary.update(summarise(verdicts, fell_back))
     samples = _sample_table(mazes, outputs, parsed.traces, parsed.answers)
-    for name, column in zip(verdicts.table().column_names, verdicts.table().columns, strict=True):
+    judged = verdicts.table()
+    for name, column in zip(judged.column_names, judged.columns, strict=True):
         samples = samples.append_column(name, column)
     if fell_back is not None:
         samples = samples.append_column("fell_back", pa.array(fell_back))
