@@ -91,6 +91,7 @@ def gen_maze(
     Example: lol-data gen-maze --n 7200000
     """
     from lol_data.generators.maze import MazeSettings
+    from lol_data.progress import progress_bar
     from lol_data.shards.estimate import estimate_dataset
     from lol_data.shards.generate import generate_dataset
     from lol_data.shards.plan import DatasetPlan
@@ -108,8 +109,8 @@ def gen_maze(
             values, f"{text} (+ {estimate.work_bytes / 1e6:,.1f} MB while working), {estimate.seconds:,.1f} s", as_json
         )
         return
-    with _progress(n, "maze") as advance:
-        result = generate_dataset(plan, out, workers, lambda done, total: advance(done))
+    with progress_bar("maze") as advance:
+        result = generate_dataset(plan, out, workers, advance)
     manifest = result.manifest
     splits = {name: entry["rows"] for name, entry in manifest.splits.items()}
     values = {"out": str(out), "status": result.status, "rows": manifest.rows, "splits": splits}
@@ -135,13 +136,16 @@ def verify(
 
     Example: lol-data verify datasets/maze8 --deep
     """
-    from lol_data.evaluators.maze_rules import canonical_rows
+    from lol_data.progress import progress_bar
     from lol_data.shards.verify import verify_dataset
 
-    with _progress(None, "row") as advance:
-        report = verify_dataset(
-            directory, deep, canonical_rows if deep else None, lambda done, total: advance(done, total)
-        )
+    rules: Any = None
+    if deep:
+        from lol_data.evaluators.maze_rules import canonical_rows
+
+        rules = canonical_rows
+    with progress_bar("row") as advance:
+        report = verify_dataset(directory, deep, rules, advance)
     problems = [str(problem) for problem in report.problems]
     text = f"{directory}: {report.files} files, {report.rows:,} rows, " + ("all good" if report.ok else "DAMAGED")
     values = {"ok": report.ok, "files": report.files, "rows": report.rows, "deep": deep, "problems": problems}
@@ -166,7 +170,7 @@ def solve(
     _only_maze(task)
     with _lines(file) as lines:
         for record in solve_lines(lines, strategy):
-            print(to_line(record).rstrip("\n"))
+            print(to_line(record))
 
 
 @app.command()
@@ -184,7 +188,7 @@ def check(
     _only_maze(task)
     with _lines(file) as lines:
         for record in check_lines(lines):
-            print(to_line(record).rstrip("\n"))
+            print(to_line(record))
 
 
 @app.command()
@@ -232,11 +236,12 @@ def evaluate(
     from lol_data import runs
     from lol_data.evaluators.summary import table as rate_table
     from lol_data.evaluators.summary import template_lines, title
+    from lol_data.progress import progress_bar
 
     if forced_path and protocol not in (None, "forced"):
         raise UsageError(f"--forced-path and --protocol {protocol} exclude each other")
     wanted = "forced" if forced_path else protocol or "prompted"
-    with _progress(None, "output") as advance:
+    with progress_bar("output") as advance:
         summaries, folders = runs.evaluate(
             run, data, wanted, template, n, template_problems, out, batch, device, _note, advance
         )
@@ -271,21 +276,6 @@ def _lines(file: Path) -> Iterator[Any]:
         raise UsageError(f"{file}: {error.strerror}") from error
     with handle:
         yield handle
-
-
-@contextlib.contextmanager
-def _progress(total: int | None, unit: str) -> Iterator[Any]:
-    """A bar on stderr, silent off a terminal; yields advance(done, total=None)."""
-    from tqdm import tqdm
-
-    with tqdm(total=total, unit=unit, unit_scale=True, disable=None) as bar:
-
-        def advance(done: int, total: int | None = None) -> None:
-            if total is not None:
-                bar.total = total
-            bar.update(done - bar.n)
-
-        yield advance
 
 
 if __name__ == "__main__":

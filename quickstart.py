@@ -6,11 +6,10 @@ import sys
 import time
 from pathlib import Path
 
-from tqdm import tqdm
-
 from lol_data import runs
 from lol_data.evaluators.summary import comparison, table, template_lines, title
 from lol_data.generators.maze import MazeSettings
+from lol_data.progress import progress_bar
 from lol_data.shards.generate import generate_dataset
 from lol_data.shards.plan import DatasetPlan
 
@@ -39,12 +38,7 @@ def run_quickstart(out: Path, config: str, n: int, test: int) -> None:
     step(f"     step {line['step']}: loss {line['loss']:.4f}, validation loss {line['validation_loss']:.4f}")
 
     step(f"3/3  decoding {test} test mazes under every strategy, judging every output by the rules")
-    with tqdm(unit="output", disable=None) as bar:
-
-        def advance(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
+    with progress_bar("output") as advance:
         summaries, folders = runs.evaluate(
             run,
             None,

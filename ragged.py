@@ -6,7 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+
+def offsets_of(lengths: ArrayLike) -> NDArray[np.int64]:
+    """Offsets, int64 (rows + 1,), of rows of the given lengths."""
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +45,7 @@ class Ragged:
         """The given rows, in the given order."""
         rows = np.asarray(rows, dtype=np.int64)
         starts, lengths = self.offsets[rows], self.offsets[rows + 1] - self.offsets[rows]
-        offsets = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
+        offsets = offsets_of(lengths)
         source = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
         return Ragged(self.values[source], offsets)
 
@@ -49,7 +53,5 @@ class Ragged:
     def from_rows(rows: Iterable[Iterable[int] | NDArray], dtype: type | np.dtype = np.uint8) -> Ragged:
         """Pack a sequence of rows."""
         arrays = [np.asarray(row, dtype=dtype).reshape(-1) for row in rows]
-        offsets = np.zeros(len(arrays) + 1, np.int64)
-        np.cumsum([len(array) for array in arrays], out=offsets[1:])
         values = np.concatenate(arrays) if arrays else np.empty(0, dtype)
-        return Ragged(values, offsets)
+        return Ragged(values, offsets_of([len(array) for array in arrays]))

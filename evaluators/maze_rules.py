@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from lol_data.evaluators.maze_frontier_rules import astar_rule, bfs_rule, bidirectional_rule
 from lol_data.evaluators.maze_reasons import ANSWER_NOT_SHORTEST, ANSWER_OK, MAZE_ANSWER, MAZE_ILLEGAL, NONE
 from lol_data.evaluators.maze_walk_rules import dead_end_rule, dfs_rule, distance, path_fault
-from lol_data.evaluators.verdicts import MIN_PREFIX, PARSE_REASONS, PARSED, Verdicts
+from lol_data.evaluators.verdicts import MIN_PREFIX, Verdicts
 from lol_data.jit import njit
 from lol_data.mazes import EAST, MAX_SIZE, MAZE_STRATEGIES, MIN_SIZE, NORTH, SOUTH, WEST, Mazes, TracedMazes
 from lol_data.ragged import Ragged
+from lol_data.tokenization.vocabulary import OK, PARSE_REASONS
 
 BFS, DFS, ASTAR, BIDIRECTIONAL, DEAD_END_FILLING = range(len(MAZE_STRATEGIES))
 SCRATCH = 256  # entries of a scratch array, more than a maze has cells
@@ -42,10 +43,10 @@ def judge_mazes(
     count = len(traces)
     if len(answers) != count:
         raise ValueError(f"{len(answers)} answers for {count} traces")
-    reasons = np.full(count, PARSED) if parse_reason is None else parse_reason
+    reasons = np.full(count, OK) if parse_reason is None else parse_reason
     reason_codes = _codes("parse_reason", reasons, count, len(PARSE_REASONS)).astype(np.uint8)
     asked_codes = _codes("asked", asked, count, len(MAZE_STRATEGIES)).astype(np.uint8)
-    parsed = reason_codes == PARSED
+    parsed = reason_codes == OK
     first_illegal_step, illegal, answer, identified, legal, complete, canonical, exact = _judge(
         mazes.size,
         mazes.openings,

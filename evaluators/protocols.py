@@ -74,8 +74,8 @@ def decode(
         outputs = outputs.take(rows)
     # The last token of an output is predicted, never fed, and <trace> is fed before it: n outputs are n fed positions.
     last = layout.prompt_length + np.maximum(outputs.lengths, 1) - 1
-    offsets = np.array([model.windows.offset(level) for level in range(1, model.config.depth + 1)])
-    last_windows = 1 + (last[:, None] - layout.prompt_length + offsets) // model.config.window
+    levels = range(1, model.config.depth + 1)
+    last_windows = np.stack([model.windows.index_behind(last, level) for level in levels], axis=1)
     return Outputs(rows, asked.astype(np.uint8), outputs, last_windows)
 
 

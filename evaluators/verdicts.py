@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from lol_data.tokenization.vocabulary import PARSE_REASONS
 
-PARSED = 0
 MIN_PREFIX = 2  # one step is the start cell, or one placement: that tells no strategy from another
 
 

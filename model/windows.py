@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,10 @@ class Windows:
         """w_l(i): the number of the window that holds a position."""
         if position < self.prompt:
             return 0
+        return self.index_behind(position, depth)
+
+    def index_behind(self, position: Any, depth: int) -> Any:
+        """The same for a position, or an array of them, known to lie behind the prompt."""
         return 1 + (position - self.prompt + self.offset(depth)) // self.window
 
     def starts(self, position: int, depth: int) -> bool:

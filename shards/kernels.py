@@ -11,6 +11,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from lol_data.generators.rng import GOLDEN, mix
 from lol_data.jit import njit
 from lol_data.mazes import MAZE_STRATEGIES, Mazes, TracedMazes
 from lol_data.ragged import Ragged
@@ -53,12 +54,13 @@ def problem_bytes(mazes: Mazes) -> NDArray[np.bytes_]:
     return np.ascontiguousarray(rows).view(f"S{rows.shape[1]}").reshape(-1)
 
 
+@njit
 def _weights(length: int) -> NDArray[np.uint64]:
-    """Odd 64-bit weights from splitmix64: an odd weight makes any change of one value change the sum."""
-    x = np.arange(1, length + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return (x ^ (x >> np.uint64(31))) | np.uint64(1)
+    """Odd 64-bit weights: an odd weight makes any change of one value change the sum."""
+    weights = np.empty(length, np.uint64)
+    for j in range(length):
+        weights[j] = mix(np.uint64(j + 1) * GOLDEN) | np.uint64(1)
+    return weights
 
 
 @njit
@@ -71,10 +73,7 @@ def _hash_column(
         # Multilinear: no step waits for the one before, so this runs as fast as the vector unit multiplies.
         for j in range(end - begin):
             total += (np.uint64(values[begin + j]) + np.uint64(1)) * weights[j]
-        x = (out[row] * np.uint64(0x9E3779B97F4A7C15)) ^ total
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        out[row] = x ^ (x >> np.uint64(31))
+        out[row] = mix((out[row] * GOLDEN) ^ total)
 
 
 @njit

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lol_data.jit import njit
 from lol_data.mazes import MAX_SIZE, MAZE_STRATEGIES, Mazes, TracedMazes
-from lol_data.ragged import Ragged
+from lol_data.ragged import Ragged, offsets_of
 from lol_data.tokenization.vocabulary import (
     ANSWER,
     BAD_TOKEN,
@@ -115,8 +115,7 @@ class MazeLayout:
 
 def encode_suffixes(traces: Ragged, answers: Ragged) -> Ragged:
     """`<trace> trace <answer> answer <eos>` for every row, as uint8 tokens."""
-    offsets = np.zeros(len(traces) + 1, np.int64)
-    np.cumsum(traces.lengths + answers.lengths + 3, out=offsets[1:])
+    offsets = offsets_of(traces.lengths + answers.lengths + 3)
     tokens = np.empty(offsets[-1], np.uint8)
     _encode(traces.values, traces.offsets, answers.values, answers.offsets, tokens, offsets)
     return Ragged(tokens, offsets)
@@ -126,9 +125,7 @@ def encode_problem_suffixes(traced: TracedMazes) -> Ragged:
     """Suffixes of all strategies, problem by problem: row p * 5 + s is strategy s of problem p."""
     count = len(MAZE_STRATEGIES)
     columns = [encode_suffixes(traced.traces[name], traced.answer) for name in MAZE_STRATEGIES]
-    lengths = np.stack([column.lengths for column in columns], axis=1).reshape(-1)
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
+    offsets = offsets_of(np.stack([column.lengths for column in columns], axis=1).reshape(-1))
     tokens = np.empty(offsets[-1], np.uint8)
     for index, column in enumerate(columns):
         _spread(column.values, column.offsets, tokens, offsets[index:-1:count])

@@ -8,9 +8,7 @@ RUN/checkpoints/step-00001500/model.safetensors      parameters and the selectio
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from lol_data.errors import DamageError
+from lol_data.shards.manifest import file_sha256
+from lol_data.shards.writer import sync
 
 FILES = ("model.safetensors", "optimizer.safetensors", "state.json")
 
@@ -35,14 +35,14 @@ def save_checkpoint(run: Path, step: int, model: nn.Module, optimizers: list, st
     save_file(_optimizer_tensors(model, optimizers), draft / FILES[1])
     (draft / FILES[2]).write_text(json.dumps({"step": step, **state}, indent=1), encoding="utf-8")
     for name in FILES:
-        _sync(draft / name)
-    (draft / "DONE").write_text(json.dumps({name: _sha256(draft / name) for name in FILES}), encoding="utf-8")
-    _sync(draft / "DONE")
-    _sync(draft)
+        sync(draft / name)
+    (draft / "DONE").write_text(json.dumps({name: file_sha256(draft / name) for name in FILES}), encoding="utf-8")
+    sync(draft / "DONE")
+    sync(draft)
     if final.exists():
         shutil.rmtree(final)
     draft.rename(final)
-    _sync(root)
+    sync(root)
     complete = [folder for folder in sorted(root.glob("step-*")) if not _broken(folder)]
     for old in {*root.glob("step-*"), *root.glob(".draft-*")} - set(complete[-keep:]):
         shutil.rmtree(old)
@@ -67,7 +67,7 @@ def _broken(folder: Path) -> str:
         return "DONE"
     for name in FILES:
         try:
-            if _sha256(folder / name) != expected[name]:
+            if file_sha256(folder / name) != expected[name]:
                 return name
         except (OSError, KeyError, TypeError):
             return name
@@ -102,16 +102,3 @@ def _optimizer_tensors(model: nn.Module, optimizers: list) -> dict[str, Tensor]:
         for parameter, state in optimizer.state.items()
         for entry, value in state.items()
     }
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -199,7 +199,7 @@ def _steps(trainer: Trainer, run: Path, line: dict[str, Any]) -> dict[str, Any]:
             last = trainer.step == train.steps
             if last or trainer.step % train.validate_every == 0:
                 line["validation_loss"] = round(trainer.validation_loss(line["depth"]), 6)
-            _write(log, line)
+            log.write(json.dumps(line) + "\n")
             rate = line["tokens"] / max(line["step"], 1) / max(line["seconds"], 1e-9)
             bar.set_postfix_str(f"loss {line['loss']:.4f}, {rate:,.0f} tokens/s")
             bar.update()
@@ -230,7 +230,3 @@ def _interrupts_held_back() -> Iterator[Callable[[], bool]]:
         yield lambda: bool(came)
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _write(log: TextIO, line: dict[str, Any]) -> None:
-    log.write(json.dumps(line) + "\n")
