@@ -41,8 +41,6 @@ def judge_mazes(
     """
     _check_mazes(mazes)
     count = len(traces)
-    if len(answers) != count:
-        raise ValueError(f"{len(answers)} answers for {count} traces")
     reasons = np.full(count, OK) if parse_reason is None else parse_reason
     reason_codes = _codes("parse_reason", reasons, count, len(PARSE_REASONS)).astype(np.uint8)
     asked_codes = _codes("asked", asked, count, len(MAZE_STRATEGIES)).astype(np.uint8)
@@ -55,8 +53,8 @@ def judge_mazes(
         _codes("rows", rows, count, len(mazes)).astype(np.int64),
         asked_codes,
         parsed,
-        *_cell_bytes("traces", traces),
-        *_cell_bytes("answers", answers),
+        *_cell_bytes("traces", traces, count),
+        *_cell_bytes("answers", answers, count),
     )
     adherent = (identified >> asked_codes & 1).astype(bool)
     answer_correct = parsed & (answer == ANSWER_OK)
@@ -82,13 +80,74 @@ def judge_mazes(
 
 
 def canonical_rows(traced: TracedMazes) -> NDArray[np.bool_]:
-    """Whether all traces of a problem are canonical and its answer is right, bool (B,); the rule check of `verify`."""
-    rows = np.arange(len(traced))
-    good = np.ones(len(traced), bool)
+    """Whether all traces of a problem are canonical and its answer is right, bool (B,); the rule check of `verify`.
+
+    Every trace is replayed under the rule of its own strategy only. A row whose problem is not well formed is refused.
+    """
+    mazes, count = traced.mazes, len(traced)
+    _check_arrays(mazes)
+    size, openings, start, goal = mazes.size, mazes.openings, mazes.start, mazes.goal
+    good = _well_formed(size, openings, start, goal)
     for code, name in enumerate(MAZE_STRATEGIES):
-        verdicts = judge_mazes(traced.mazes, rows, np.full(len(rows), code), traced.traces[name], traced.answer)
-        good &= verdicts.canonical & verdicts.answer_correct
+        trace, offsets = _cell_bytes(name, traced.traces[name], count)
+        _keep_canonical(code, size, openings, start, goal, trace, offsets, good)
+    answer, offsets = _cell_bytes("answers", traced.answer, count)
+    _keep_right(size, openings, start, goal, answer, offsets, good)
     return good
+
+
+@njit
+def _keep_canonical(strategy, size, openings, starts, goals, traces, offsets, good):
+    """Clear `good` where the trace of one strategy is not canonical."""
+    moves, passage, across, down, marks, cell_list, cell_table, visited, step_of, keys, queues, born = _scratch(size)
+    for row in range(len(good)):
+        if not good[row]:
+            continue
+        maze, start, goal = openings[row], starts[row], goals[row]
+        trace = traces[offsets[row] : offsets[row + 1]]
+        if strategy == BFS:
+            verdict = bfs_rule(maze, moves, start, goal, trace, marks, cell_list, step_of)
+        elif strategy == DFS:
+            verdict = dfs_rule(maze, moves, passage, start, goal, trace, size, visited, cell_table)
+        elif strategy == ASTAR:
+            verdict = astar_rule(maze, moves, start, goal, trace, marks, keys, across, down)
+        elif strategy == BIDIRECTIONAL:
+            verdict = bidirectional_rule(maze, moves, start, goal, trace, marks, queues, born)
+        else:
+            verdict = dead_end_rule(maze, moves, passage, start, goal, trace, marks, cell_table)
+        good[row] = verdict[3]
+
+
+@njit
+def _keep_right(size, openings, starts, goals, answers, offsets, good):
+    """Clear `good` where the answer is no shortest path."""
+    moves, passage, _, _, marks, cell_list, _, visited, _, _, _, _ = _scratch(size)
+    for row in range(len(good)):
+        if not good[row]:
+            continue
+        maze, start, goal = openings[row], starts[row], goals[row]
+        answer = answers[offsets[row] : offsets[row + 1]]
+        right = path_fault(maze, moves, passage, start, goal, answer, size, visited) == ANSWER_OK
+        good[row] = right and distance(maze, moves, start, goal, cell_list, marks) == len(answer) - 1
+
+
+@njit
+def _scratch(size):
+    """Tables of one size, and arrays that the rules overwrite: one set per kernel call, in local names.
+
+    Numba counts references with atomic operations, and a tuple handed on to a rule would cost more than a short trace.
+    """
+    moves = np.array([-size, 1, size, -1], np.int64)
+    passage = np.zeros(512, np.uint8)
+    for d in range(4):
+        passage[256 + moves[d]] = 1 << d
+    across, down = np.zeros((2, SCRATCH), np.int16)
+    for cell in range(size * size):
+        across[cell], down[cell] = cell % size, cell // size
+    marks, cell_list, cell_table, visited = np.empty((4, SCRATCH), np.uint8)
+    step_of, keys = np.empty(SCRATCH, np.int16), np.empty(SCRATCH, np.int32)
+    queues, born = np.empty((2, SCRATCH), np.uint8), np.empty((2, SCRATCH), np.int16)
+    return moves, passage, across, down, marks, cell_list, cell_table, visited, step_of, keys, queues, born
 
 
 @njit
@@ -100,19 +159,7 @@ def _judge(size, openings, starts, goals, rows, asked, parsed, traces, trace_off
     legal, complete, canonical, exact = np.zeros((4, count), np.bool_)
     shortest = np.full(len(openings), UNKNOWN, np.int16)  # moves of a shortest path, once it is needed
 
-    cells = size * size
-    moves = np.array([-size, 1, size, -1], np.int64)
-    passage = np.zeros(512, np.uint8)
-    for d in range(4):
-        passage[256 + moves[d]] = 1 << d
-    across, down = np.zeros((2, SCRATCH), np.int16)
-    for cell in range(cells):
-        across[cell], down[cell] = cell % size, cell // size
-    marks, cell_list, cell_table, visited = np.empty((4, SCRATCH), np.uint8)
-    step_of = np.empty(SCRATCH, np.int16)
-    keys = np.empty(SCRATCH, np.int32)
-    queues, born = np.empty((2, SCRATCH), np.uint8), np.empty((2, SCRATCH), np.int16)
-
+    moves, passage, across, down, marks, cell_list, cell_table, visited, step_of, keys, queues, born = _scratch(size)
     for k in range(count):
         if not parsed[k]:
             continue
@@ -158,9 +205,10 @@ def _judge(size, openings, starts, goals, rows, asked, parsed, traces, trace_off
 
 
 @njit
-def _first_malformed(openings, starts, goals, size):
-    """The first maze with a passage open on one side only or into the border, or endpoints amiss; -1 for none."""
+def _well_formed(size, openings, starts, goals):
+    """Per maze, whether every passage is open on both sides, none at the border, and start and goal are two cells."""
     cells = size * size
+    good = np.empty(len(openings), np.bool_)
     for row in range(len(openings)):
         maze = openings[row]
         bad = np.uint8(0)
@@ -173,12 +221,11 @@ def _first_malformed(openings, starts, goals, size):
         for k in range(size):
             bad |= maze[k] & NORTH | maze[cells - 1 - k] & SOUTH
             bad |= maze[k * size] & WEST | maze[k * size + size - 1] & EAST
-        if bad or starts[row] >= cells or goals[row] >= cells or starts[row] == goals[row]:
-            return row
-    return -1
+        good[row] = bad == 0 and starts[row] < cells and goals[row] < cells and starts[row] != goals[row]
+    return good
 
 
-def _check_mazes(mazes: Mazes) -> None:
+def _check_arrays(mazes: Mazes) -> None:
     size, count = mazes.size, len(mazes)
     if not MIN_SIZE <= size <= MAX_SIZE:
         raise ValueError(f"size {size} is not in {MIN_SIZE} to {MAX_SIZE}")
@@ -189,8 +236,13 @@ def _check_mazes(mazes: Mazes) -> None:
     ):
         if array.dtype != np.uint8 or array.shape != shape:
             raise ValueError(f"mazes.{name} must be uint8 {shape}, not {array.dtype} {array.shape}")
-    row = _first_malformed(mazes.openings, mazes.start, mazes.goal, size)
-    if row >= 0:
+
+
+def _check_mazes(mazes: Mazes) -> None:
+    _check_arrays(mazes)
+    good = _well_formed(mazes.size, mazes.openings, mazes.start, mazes.goal)
+    if not good.all():
+        row = int(np.argmin(good))
         raise ValueError(f"maze {row}: a passage is open on one side only, or start and goal are not two cells of it")
 
 
@@ -203,9 +255,11 @@ def _codes(name: str, values: ArrayLike, count: int, below: int) -> NDArray[np.i
     return codes
 
 
-def _cell_bytes(name: str, cells: Ragged) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Values as uint8 with NO_CELL for whatever does not fit, and the offsets."""
+def _cell_bytes(name: str, cells: Ragged, count: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Values of `count` rows as uint8 with NO_CELL for whatever does not fit, and the offsets."""
     values, offsets = cells.values, cells.offsets
+    if len(cells) != count:
+        raise ValueError(f"{len(cells)} {name} for {count} rows")
     if values.dtype.kind not in "iu":
         raise ValueError(f"{name} must be integers, not {values.dtype}")
     if offsets[0] < 0 or offsets[-1] > len(values) or (np.diff(offsets) < 0).any():

@@ -62,7 +62,7 @@ def draw(state: np.uint64) -> np.uint64:
 
 
 @njit
-def below(bits: np.uint64, bound: int) -> int:
+def below(bits: np.uint64, bound: int | np.int64) -> int:
     """An integer in 0..bound-1 from 64 random bits, for 0 < bound < 2**16.
 
     Multiply and shift, on the upper 48 bits: a value's probability is off by less than 2**-48, by less than 2**-32 of

@@ -1,65 +1,92 @@
-"""Uniform spanning trees of the n x n grid by Wilson's algorithm (1996).
-
-From every cell not yet in the tree a random walk runs until it meets the tree; the walk, its loops erased, joins the
-tree. Loops are erased by remembering only the last way out of each cell.
-
-The walk takes each of four directions with probability 1/4 and stays where it is when the border is in the way. That
-keeps the tree exactly uniform: a tree comes up with a probability proportional to the product of its cells' step
-probabilities (all of them 1/4, one per cell but the root), and standing still is just one more loop to erase. So a
-step costs two random bits and a table lookup: no division, no draw per step, no case for the border.
-
-The root does not matter for the distribution, but the expected number of steps, 4 times the sum of the effective
-resistances between root and cells, is least for a root in the middle.
-"""
+"""Random spanning trees of the n x n grid: the four algorithms by name, in one kernel."""
 
 from __future__ import annotations
+
+import operator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lol_data.generators.rng import advance, draw
+from lol_data.errors import UsageError
+from lol_data.generators.backtracker import backtracker_tree
+from lol_data.generators.kruskal import kruskal_tree
+from lol_data.generators.prim import prim_tree
+from lol_data.generators.rng import check_seed, row_state
+from lol_data.generators.tree_scratch import TreeScratch, tree_scratch
+from lol_data.generators.wilson import wilson_tree
 from lol_data.jit import njit
+from lol_data.mazes import MAX_SIZE, MIN_SIZE
+from lol_data.solvers.grid import grid
 
-_TWO, _THREE = np.uint64(2), np.uint64(3)
+ALGORITHMS = ("wilson", "backtracker", "kruskal", "prim")  # the order of their codes, which are part of every stream
+WILSON, BACKTRACKER, KRUSKAL, PRIM = range(4)
+
+_TASK = np.uint64(0x74726565)  # "tree": none of these is the tree of a maze of the same seed and row
+
+
+def is_integer(value: object) -> bool:
+    """Whether a value is an integer, NumPy's included; a bool is none."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def check_tree(algorithm: str, size: int) -> None:
+    """Raise UsageError, in one line, unless `draw_tree` can make such trees."""
+    if not is_integer(size) or not MIN_SIZE <= size <= MAX_SIZE:
+        raise UsageError(f"size {size!r} is not an integer from {MIN_SIZE} to {MAX_SIZE}")
+    if algorithm not in ALGORITHMS:
+        raise UsageError(f"algorithm {algorithm!r} is unknown; choose from {', '.join(ALGORITHMS)}")
+
+
+def stream(task: np.uint64, algorithm: str, size: int) -> np.uint64:
+    """The task word of one kind of tree: every size and every algorithm has a stream of its own."""
+    return task ^ np.uint64(size << 32 | ALGORITHMS.index(algorithm) << 40)
 
 
 @njit
-def wilson_tree(
+def draw_tree(
+    algorithm: int,
     state: np.uint64,
     openings: NDArray[np.uint8],
     neighbours: NDArray[np.uint8],
-    in_tree: NDArray[np.uint8],
-    way: NDArray[np.uint8],
+    scratch: TreeScratch,
 ) -> np.uint64:
     """Write a tree's openings, uint8 (n*n,), and return the state of the row's stream behind it.
 
-    neighbours: as in `solvers.grid`. in_tree, way: scratch, uint8 (n*n,) or longer.
+    algorithm: index into ALGORITHMS. neighbours: as in `solvers.grid`.
     """
-    cells = len(neighbours)
-    for at in range(cells):
-        openings[at] = 0
-        in_tree[at] = 0
-    size = 1
-    while size * size < cells:
-        size += 1
-    in_tree[(size // 2) * size + size // 2] = 1
-    bits, left = np.uint64(0), 0
-    for first in range(cells):
-        cell = np.int64(first)
-        while in_tree[cell] == 0:
-            if left == 0:
-                state = advance(state)
-                bits, left = draw(state), 32
-            direction = np.int64(bits & _THREE)
-            bits >>= _TWO
-            left -= 1
-            way[cell] = direction
-            cell = np.int64(neighbours[cell, direction])
-        cell = np.int64(first)
-        while in_tree[cell] == 0:
-            in_tree[cell] = 1
-            direction = np.int64(way[cell])
-            openings[cell] = np.int64(openings[cell]) | (1 << direction)
-            cell = np.int64(neighbours[cell, direction])
-            openings[cell] = np.int64(openings[cell]) | (1 << (direction ^ 2))
-    return state
+    if algorithm == WILSON:
+        return wilson_tree(state, openings, neighbours, scratch)
+    if algorithm == BACKTRACKER:
+        return backtracker_tree(state, openings, neighbours, scratch)
+    if algorithm == KRUSKAL:
+        return kruskal_tree(state, openings, neighbours, scratch)
+    return prim_tree(state, openings, neighbours, scratch)
+
+
+@njit
+def _fill_trees(
+    algorithm: int,
+    task: np.uint64,
+    seed: np.uint64,
+    openings: NDArray[np.uint8],
+    neighbours: NDArray[np.uint8],
+    scratch: TreeScratch,
+) -> None:
+    for row in range(len(openings)):
+        draw_tree(algorithm, row_state(task, seed, np.uint64(row)), openings[row], neighbours, scratch)
+
+
+def spanning_trees(algorithm: str, size: int, seed: int, count: int) -> NDArray[np.uint8]:
+    """Openings of `count` random trees, uint8 (count, n*n), without endpoints and so without any selection.
+
+    Row k is a pure function of (algorithm, size, seed, k). Raises UsageError for what makes no sense.
+    """
+    check_tree(algorithm, size)
+    key = check_seed(seed)
+    if not is_integer(count) or count < 0:
+        raise UsageError(f"count {count!r} is not a non-negative integer")
+    size = operator.index(size)
+    openings = np.empty((count, size * size), np.uint8)
+    task = stream(_TASK, algorithm, size)
+    _fill_trees(ALGORITHMS.index(algorithm), task, key, openings, grid(size).neighbours, tree_scratch(size))
+    return openings

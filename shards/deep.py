@@ -1,27 +1,38 @@
-"""The deep look of `verify`: every stored row against the row that the plan derives, and against the rules."""
+"""The deep look of `verify`: every stored row against the row that the plan derives, and against the rules.
+
+What a row consists of is known to `kernels.byte_columns` and `kernels.row_hashes` alone, and its rules to the caller's
+rule check; the rest compares columns of bytes by id. Everything heavy runs without the interpreter lock.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from lol_data.errors import DamageError
 from lol_data.generators.fingerprint import SPLITS
 from lol_data.mazes import TracedMazes
-from lol_data.shards.duplicates import duplicate_ids
-from lol_data.shards.generate import Progress, run_threads
-from lol_data.shards.kernels import STRATEGY_PAIRS, content_hash, equal_traces, row_hashes
+from lol_data.ragged import Ragged
+from lol_data.shards.duplicates import UnitKeys, duplicate_ids
+from lol_data.shards.engines import Progress, run_threads
+from lol_data.shards.kernels import (
+    STRATEGY_PAIRS,
+    byte_columns,
+    common_ids,
+    content_hash,
+    differing,
+    equal_traces,
+    row_hashes,
+)
 from lol_data.shards.manifest import LISTED_DUPLICATES, MANIFEST, FileEntry, Manifest
 from lol_data.shards.plan import DatasetPlan
-from lol_data.shards.reader import read_file
-from lol_data.shards.schema import from_table, to_batch
-from lol_data.shards.unit import data_dir
+from lol_data.shards.reader import read_rows
+from lol_data.shards.unit import Stopped, data_dir
 
 RuleCheck = Callable[[TracedMazes], NDArray[np.bool_]]  # one verdict a row: all its traces and its answer are right
 
@@ -39,11 +50,56 @@ class Problem:
 
 
 @dataclass(slots=True)
+class _Faults:
+    """Rows of one path that are wrong: per reason the lowest id, and how many."""
+
+    path: str
+    found: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def add(self, ids: NDArray, reason: str) -> None:
+        if len(ids):
+            first, count = self.found.get(reason, (int(ids[0]), 0))
+            self.found[reason] = first, count + len(ids)
+
+    def problems(self) -> list[Problem]:
+        return [
+            Problem(self.path, "rows", f"id {first}{f' and {count - 1:,} more' if count > 1 else ''}: {reason}")
+            for reason, (first, count) in self.found.items()
+        ]
+
+
+@dataclass(slots=True)
+class _Stored:
+    """The rows of one stored file. ids: uint64 (rows,), rising."""
+
+    ids: NDArray[np.uint64]
+    columns: dict[str, Ragged]
+    faults: _Faults
+
+    def compare(
+        self, ids: NDArray[np.uint64], columns: dict[str, Ragged], rows: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Hold what is stored under consecutive ids to what is derived; `rows` of them belong in this file.
+
+        Gives the rows that are in it.
+        """
+        begin, end = np.searchsorted(self.ids, ids[0]), np.searchsorted(self.ids, ids[-1], "right")
+        stored = self.ids[begin:end]
+        derived_at, stored_at = common_ids(ids[rows], stored)
+        self.faults.add(np.delete(stored, stored_at), "belongs in another split")
+        here, stored_rows = rows[derived_at], stored_at + begin
+        for name, column in columns.items():
+            wrong = differing(column, here, self.columns[name], stored_rows)
+            self.faults.add(ids[here[wrong]], f"column {name} is not what the settings derive")
+        return here
+
+
+@dataclass(slots=True)
 class _Unit:
     """What the look at one unit found. absent: ids derived for a file but not in it; unseen: ids of skipped files."""
 
     problems: list[Problem]
-    keys: NDArray[np.uint64]
+    keys: UnitKeys
     absent: NDArray[np.int64]
     unseen: NDArray[np.int64]
     equal: NDArray[np.int64]
@@ -58,16 +114,21 @@ def check_rows(
     progress: Progress,
     rule_check: RuleCheck | None,
 ) -> list[Problem]:
-    """Every problem in the rows of the files that are not in `skip`. Holds 8 bytes per row of the whole set."""
+    """Every problem in the rows of the files that are not in `skip`.
+
+    Holds KEY_BYTES (12) per row of the whole set, and 8 bytes more per row of a file in `skip`.
+    """
     stop, lock, done = threading.Event(), threading.Lock(), [0]
+    entries = {entry.name: entry for entry in manifest.files if f"data/{entry.name}" not in skip}
+
+    def step(rows: int) -> None:
+        if stop.is_set():
+            raise Stopped
+        with lock:
+            done[0] += rows
 
     def look(unit: int) -> _Unit:
-        found = _Unit([], np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int64), np.zeros(1, np.int64))
-        if not stop.is_set():
-            found = _look(path, manifest, plan, unit, skip, rule_check)
-            with lock:
-                done[0] += len(found.keys)
-        return found
+        return _look(path, plan, unit, entries, rule_check, step)
 
     units = run_threads(look, range(plan.units), workers, stop, lambda: progress(done[0], plan.n))
     problems = [problem for unit in units for problem in unit.problems]
@@ -75,94 +136,75 @@ def check_rows(
     absent = np.concatenate([unit.absent for unit in units])
     unseen = np.concatenate([unit.unseen for unit in units])
     lost, kept = np.setdiff1d(absent, duplicates), np.setdiff1d(duplicates, np.concatenate([absent, unseen]))
-    for ids, detail in ((lost, "not there, and no duplicate"), (kept, "there, though a duplicate of a lower id")):
+    for ids, reason in ((lost, "not there, and no duplicate"), (kept, "there, though a duplicate of a lower id")):
         for unit in np.unique(ids // plan.shard_rows):
-            inside = ids[ids // plan.shard_rows == unit]
-            problems.append(Problem(f"data/*-{unit:05d}-of-*", "rows", f"id {inside[0]}{_more(len(inside))}: {detail}"))
+            faults = _Faults(f"data/*-{unit:05d}-of-*")
+            faults.add(ids[ids // plan.shard_rows == unit], reason)
+            problems += faults.problems()
     listed = duplicates.tolist() if len(duplicates) <= LISTED_DUPLICATES else None
     if manifest.duplicates != {"dropped": len(duplicates), "ids": listed}:
         problems.append(Problem(MANIFEST, "manifest", f"its duplicates are wrong: there are {len(duplicates):,}"))
     equal = dict(zip(STRATEGY_PAIRS, sum(unit.equal for unit in units).tolist(), strict=True))
-    if not skip and not lost.size and not kept.size and manifest.equal_traces != equal:
+    if not unseen.size and not lost.size and not kept.size and manifest.equal_traces != equal:
         problems.append(Problem(MANIFEST, "manifest", f"its counts of equal traces are wrong: they are {equal}"))
     return problems
 
 
 def _look(
-    path: Path, manifest: Manifest, plan: DatasetPlan, unit: int, skip: set[str], rule_check: RuleCheck | None
+    path: Path,
+    plan: DatasetPlan,
+    unit: int,
+    entries: dict[str, FileEntry],
+    rule_check: RuleCheck | None,
+    step: Callable[[int], None],
 ) -> _Unit:
-    entries = {entry.name: entry for entry in manifest.files}
-    tables: dict[str, pa.Table] = {}
+    """Look at the files of one unit that are in `entries`. step: called with the rows of every block."""
+    ids = plan.unit_ids(unit)
+    files: dict[str, _Stored] = {}
     problems: list[Problem] = []
     for split, name in plan.file_names(unit).items():
-        if f"data/{name}" in skip:
+        if name not in entries:
             continue
         try:
-            table = read_file(data_dir(path) / name, entries[name].rows, size=plan.settings.size)
-            problems += _stored_problems(from_table(table, name), entries[name], rule_check)
-            tables[split] = table
+            rows = read_rows(data_dir(path) / name, entries[name].rows, plan.settings.size)
         except DamageError as error:
             problems.append(Problem(f"data/{name}", "damaged", str(error)))
-    keys, absent, unseen = [np.empty(0, np.uint64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    equal, wrong = np.zeros(len(STRATEGY_PAIRS), np.int64), set()
-    seen = dict.fromkeys(tables, 0)
-    for block in plan.blocks(plan.unit_ids(unit)):
-        ids, batch = block.traced.mazes.id, to_batch(block.traced)
-        present = np.zeros(len(ids), bool)
+            continue
+        files[split] = _Stored(rows.mazes.id, byte_columns(rows), _Faults(f"data/{name}"))
+        problems += _stored_problems(rows, ids, entries[name], files[split].faults, rule_check)
+    none = np.empty(0, np.uint64)
+    keys, absent, unseen, equal = [none], [none], [none], np.zeros(len(STRATEGY_PAIRS), np.int64)
+    for block in plan.blocks(ids):
+        block_ids, columns = block.traced.mazes.id, byte_columns(block.traced)
+        present = np.zeros(len(block_ids), bool)
         for index, split in enumerate(SPLITS):
-            derived = block.splits == index
-            if split not in tables:
-                unseen.append(ids[derived].astype(np.int64))
-                continue
-            stored = _between(tables[split], int(ids[0]), int(ids[-1]) + 1)
-            seen[split] += stored.num_rows
-            here = derived & np.isin(ids, stored["id"].to_numpy())
-            absent.append(ids[derived & ~here].astype(np.int64))
-            present |= here
-            difference = _difference(batch.filter(pa.array(here)), stored)
-            if difference and split not in wrong:
-                wrong.add(split)
-                problems.append(Problem(f"data/{plan.file_names(unit)[split]}", "rows", difference))
+            derived = np.flatnonzero(block.splits == index)
+            if split in files:
+                present[files[split].compare(block_ids, columns, derived)] = True
+                absent.append(block_ids[derived[~present[derived]]])
+            else:
+                unseen.append(block_ids[derived])
         equal += equal_traces(block.traced, present)
         keys.append(block.keys)
-    for split, table in tables.items():
-        if seen[split] != table.num_rows:
-            detail = f"{table.num_rows - seen[split]:,} rows have ids of another file"
-            problems.append(Problem(f"data/{plan.file_names(unit)[split]}", "rows", detail))
-    return _Unit(problems, np.concatenate(keys), np.concatenate(absent), np.concatenate(unseen), equal)
+        step(len(block_ids))
+    problems += [problem for stored in files.values() for problem in stored.faults.problems()]
+    return _Unit(
+        problems,
+        UnitKeys.of(np.concatenate(keys)),
+        np.concatenate(absent).astype(np.int64),
+        np.concatenate(unseen).astype(np.int64),
+        equal,
+    )
 
 
-def _stored_problems(traced: TracedMazes, entry: FileEntry, rule_check: RuleCheck | None) -> list[Problem]:
-    """What is wrong with stored rows, whatever the plan derives."""
-    problems = []
-    if f"{content_hash(row_hashes(traced)):016x}" != entry.content_hash:
-        problems.append(Problem(f"data/{entry.name}", "rows", "its content hash is not the one in the manifest"))
-    if rule_check is not None and len(traced):
-        broken = traced.mazes.id[~rule_check(traced)]
-        if len(broken):
-            detail = f"id {broken[0]}{_more(len(broken))}: the rules reject a trace or the answer"
-            problems.append(Problem(f"data/{entry.name}", "rows", detail))
-    return problems
-
-
-def _between(table: pa.Table, low: int, high: int) -> pa.Table:
-    """The rows with low <= id < high of a table in order of id."""
-    begin, end = np.searchsorted(table["id"].to_numpy(), np.array([low, high], np.uint64))
-    return table.slice(begin, end - begin)
-
-
-def _difference(derived: pa.RecordBatch, stored: pa.Table) -> str:
-    """How the stored rows differ from the derived ones, in words; empty when they do not."""
-    if derived.num_rows != stored.num_rows:
-        strange = np.setdiff1d(stored["id"].to_numpy(), derived["id"].to_numpy())
-        return f"id {strange[0]}{_more(len(strange))}: belongs in another split"
-    for name in derived.schema.names:
-        if not pa.chunked_array([derived[name]]).equals(stored[name]):
-            pairs = zip(derived[name].to_pylist(), stored[name].to_pylist(), strict=True)
-            row = next(index for index, (old, new) in enumerate(pairs) if old != new)
-            return f"id {stored['id'][row]}: column {name} is not what the settings derive"
-    return ""
-
-
-def _more(count: int) -> str:
-    return f" and {count - 1:,} more" if count > 1 else ""
+def _stored_problems(
+    rows: TracedMazes, ids: range, entry: FileEntry, faults: _Faults, rule_check: RuleCheck | None
+) -> list[Problem]:
+    """What is wrong with the rows of a file of the unit `ids`, whatever the plan derives."""
+    stored = rows.mazes.id
+    faults.add(stored[(stored < ids.start) | (stored >= ids.stop)], "belongs in another file")
+    if rule_check is not None and len(rows):
+        faults.add(stored[~rule_check(rows)], "the rules reject a trace or the answer")
+    if f"{content_hash(row_hashes(rows)):016x}" == entry.content_hash:
+        return []
+    return [Problem(f"data/{entry.name}", "rows", "its content hash is not the one in the manifest")]

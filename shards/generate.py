@@ -1,33 +1,32 @@
 """From a plan to a finished data set: lock, compare plans, make units, drop duplicates, sign the manifest.
 
     DIR/README.md, manifest.json, data/*.parquet     the data set
-    DIR/.work/plan.json, lock                        what is being made here, and by whom
+    DIR/.work/plan.json, writers/                    what is being made here, and by whom
     DIR/.work/receipts/, keys/                       what is already made; resume trusts these when their hashes hold
     DIR/.work/tmp/                                   files not yet finished
 
 The second pass looks at the keys of all units at once, and makes again only the units that hold a duplicate; so the
-final bytes never depend on the order in which units were made. `.work` may be deleted once the manifest is there.
+final bytes never depend on the order in which units were made, nor on who made them: several writers may make ranges of
+units, and the last of them signs. `.work` may be deleted once the manifest is there.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import threading
-from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 
 from lol_data.errors import DamageError, LolDataError, RefusedError, UsageError
 from lol_data.generators.fingerprint import SPLITS
 from lol_data.shards.card import CARD, dataset_card
-from lol_data.shards.duplicates import duplicate_ids
+from lol_data.shards.duplicates import UnitKeys, duplicate_ids
+from lol_data.shards.engines import ENGINES, Job, Progress, default_workers, ensure_units, rows_of, run_threads
 from lol_data.shards.kernels import STRATEGY_PAIRS
-from lol_data.shards.lock import directory_lock
+from lol_data.shards.lock import BusyError, directory_lock, units_lock
 from lol_data.shards.manifest import (
     LISTED_DUPLICATES,
     MANIFEST,
@@ -40,125 +39,121 @@ from lol_data.shards.manifest import (
     write_sealed,
 )
 from lol_data.shards.plan import DatasetPlan, difference
-from lol_data.shards.unit import Stopped, data_dir, keys_path, make_unit, receipt_path, scratch_dir, trusted_receipt
+from lol_data.shards.unit import data_dir, keys_path, receipt_path, scratch_dir
 from lol_data.shards.writer import write_atomic
-
-Progress = Callable[[int, int], None]  # (rows done, rows in all), always called from the calling thread
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class GenerateResult:
-    """status: "made", or "complete" when everything was there and its hashes held.
+    """What a run found and did.
 
+    status: "made"; "complete" when everything was there and its hashes held; "part" when units of other runs are still
+    missing, and then there is no manifest yet.
     units_made counts the units of this run, those made a second time without duplicates (units_deduplicated) too.
     """
 
-    status: Literal["made", "complete"]
-    manifest: Manifest
+    status: Literal["made", "complete", "part"]
+    manifest: Manifest | None
     units_made: int
     units_kept: int
-    units_deduplicated: int
+    units_deduplicated: int = 0
 
 
 def generate_dataset(
-    plan: DatasetPlan, out: Path | str, workers: int | None = None, progress: Progress | None = None
+    plan: DatasetPlan,
+    out: Path | str,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    engine: str = "local",
+    units: range | None = None,
 ) -> GenerateResult:
-    """Make the data set of `plan` in `out`, or go on with it. workers: threads, by default one per CPU.
+    """Make the data set of `plan` in `out`, or go on with it.
 
-    Raises UsageError (a plan that cannot be), RefusedError (another writer, another plan, foreign files), DamageError
-    (a stored plan that cannot be read) and LolDataError (disk full). After any of them, and after an interrupt, the
-    same call goes on where this one ended.
+    workers: units made at a time, by default one per CPU. engine: see `engines`. units: make only these, beside other
+    runs that make others; the run that ends last signs the data set.
+    Raises UsageError (a plan, units or an engine that cannot be), RefusedError (another writer, another plan, foreign
+    files), DamageError (a stored plan that cannot be read) and LolDataError (disk full). After any of them, and after
+    an interrupt, the same call goes on where this one ended.
     """
     plan.validate()
-    out, workers = Path(out), workers or default_workers()
-    _refuse_foreign_directory(out)
+    whole = range(plan.units)
+    units = whole if units is None else units
+    if not 0 <= units.start < units.stop <= plan.units or units.step != 1:
+        raise UsageError(f"shards {units.start}:{units.stop} are none of the {plan.units:,} shards, 0:{plan.units}")
+    if engine not in ENGINES:
+        raise UsageError(f"engine {engine!r} is unknown; choose from {', '.join(ENGINES)}")
+    run = _Run(plan, Path(out), units, engine, workers, progress or (lambda done, total: None))
+    _refuse_foreign_directory(run.out)
     try:
-        for folder in (out / WORK, scratch_dir(out)):
-            folder.mkdir(parents=True, exist_ok=True)
-        with directory_lock(out / WORK / "lock"):
-            return _generate(plan, out, workers, progress or (lambda done, total: None))
+        scratch_dir(run.out).mkdir(parents=True, exist_ok=True)
+        with units_lock(run.out / WORK / "writers", units):
+            result = run.complete() or (run.make_all() if units == whole else run.make_part())
+        if result.status != "part" or any(not receipt_path(run.out, unit).exists() for unit in whole):
+            return result
+        try:
+            with units_lock(run.out / WORK / "writers", whole):
+                signed = replace(run, units=whole).make_all()
+        except BusyError:  # that one will see what this one made, and sign
+            return result
+        made = result.units_made + signed.units_made
+        return GenerateResult("made", signed.manifest, made, result.units_kept, signed.units_deduplicated)
     except OSError as error:
         raise LolDataError(f"{error.filename or out}: {error.strerror or error}") from error
 
 
-def default_workers() -> int:
-    """CPUs this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One run, while it holds the lock of its units."""
 
+    plan: DatasetPlan
+    out: Path
+    units: range
+    engine: str
+    workers: int | None
+    progress: Progress
 
-def run_threads(
-    work: Callable[[T], Any],
-    items: Iterable[T],
-    workers: int,
-    stop: threading.Event,
-    tick: Callable[[], None] = lambda: None,
-) -> list[Any]:
-    """`work(item)` for every item on a pool of threads; results in order. The local engine.
+    def complete(self) -> GenerateResult | None:
+        """When a manifest of this plan is there, and all files of these units hold. Versions do not matter."""
+        manifest = _manifest_of(self.plan, self.out)
+        names = {name for unit in self.units for name in self.plan.file_names(unit).values()}
+        if manifest is None or not _files_hold(manifest, self.out, names, self.workers):
+            return None
+        rows = rows_of(self.plan, map(Job, self.units))
+        self.progress(rows, rows)
+        return GenerateResult("complete", manifest, 0, len(self.units))
 
-    tick is called a few times a second from this thread. The first failure, or an interrupt, sets `stop`, which `work`
-    is to watch, and is raised when all threads have ended.
-    """
-    with ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(work, item) for item in items]
-        pending = set(futures)
-        try:
-            while pending:
-                done, pending = wait(pending, timeout=0.2, return_when=FIRST_EXCEPTION)
-                failures = [error for future in done if (error := future.exception()) is not None]
-                if failures:
-                    # The others may have stopped only because this one failed.
-                    raise next((error for error in failures if not isinstance(error, Stopped)), failures[0])
-                tick()
-        except BaseException:
-            stop.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    return [future.result() for future in futures]
+    def make_part(self) -> GenerateResult:
+        """The units alone; nothing is signed."""
+        _claim(self.plan, self.out)
+        made = sum(made for _, made in self._ensure([Job(unit) for unit in self.units]))
+        return GenerateResult("part", None, made, len(self.units) - made)
 
+    def make_all(self) -> GenerateResult:
+        """All units, then without duplicates, then the manifest."""
+        identity = _claim(self.plan, self.out)
+        for leftover in scratch_dir(self.out).iterdir():  # nobody else is at work now
+            leftover.unlink(missing_ok=True)
+        results = self._ensure([Job(unit) for unit in self.units])
+        receipts, made = [receipt for receipt, _ in results], sum(made for _, made in results)
+        again = self._drop_duplicates(receipts)
+        manifest = _sign(identity, self.out, receipts)
+        return GenerateResult("made", manifest, made + again, len(self.units) - made, again)
 
-def _generate(plan: DatasetPlan, out: Path, workers: int, progress: Progress) -> GenerateResult:
-    manifest = _finished(plan, out, workers)
-    if manifest:
-        progress(plan.n, plan.n)
-        return GenerateResult("complete", manifest, 0, plan.units, 0)
-    identity = _claim(plan, out)
-    counter = _Counter(plan.n, progress)
+    def _ensure(self, jobs: list[Job]) -> list[tuple[Receipt, bool]]:
+        return ensure_units(self.plan, self.out, jobs, self.engine, self.workers, self.progress)
 
-    def trusted(unit: int) -> Receipt | None:
-        receipt = None if counter.stop.is_set() else trusted_receipt(plan, out, unit)
-        if receipt:
-            counter.add(len(plan.unit_ids(unit)))
-        return receipt
+    def _keys(self, unit: int) -> UnitKeys:
+        return UnitKeys.open(keys_path(self.out, unit), len(self.plan.unit_ids(unit)))
 
-    def make(unit: int) -> Receipt:
-        return make_unit(plan, out, unit, step=counter.add)
-
-    receipts = run_threads(trusted, range(plan.units), workers, counter.stop, counter.tick)
-    missing = [unit for unit, receipt in enumerate(receipts) if receipt is None]
-    for receipt in run_threads(make, missing, workers, counter.stop, counter.tick):
-        receipts[receipt.unit] = receipt
-    again = _drop_duplicates(plan, out, receipts, workers)
-    manifest = _sign(identity, out, receipts)
-    return GenerateResult("made", manifest, len(missing) + again, plan.units - len(missing), again)
-
-
-class _Counter:
-    """Rows done, counted by all threads and shown by one; `add` is also where a thread learns that it is to stop."""
-
-    def __init__(self, total: int, progress: Progress) -> None:
-        self.stop = threading.Event()
-        self._total, self._progress = total, progress
-        self._done, self._lock = 0, threading.Lock()
-
-    def add(self, rows: int) -> None:
-        if self.stop.is_set():
-            raise Stopped
-        with self._lock:
-            self._done += rows
-
-    def tick(self) -> None:
-        self._progress(self._done, self._total)
+    def _drop_duplicates(self, receipts: list[Receipt]) -> int:
+        """Make units with duplicates again without them; updates `receipts`, gives the number of units made again."""
+        dropped = duplicate_ids(self.plan, self._keys)
+        drops = np.split(dropped, np.searchsorted(dropped, [self.plan.unit_ids(unit).start for unit in self.units[1:]]))
+        jobs = [Job(unit, tuple(drop.tolist())) for unit, drop in enumerate(drops)]
+        jobs = [job for job in jobs if receipts[job.unit].dropped != list(job.drop or ())]
+        for receipt, _ in self._ensure(jobs):
+            receipts[receipt.unit] = receipt
+        return len(jobs)
 
 
 def _refuse_foreign_directory(out: Path) -> None:
@@ -203,31 +198,35 @@ def _refuse_difference(out: Path, old: dict[str, Any], new: dict[str, Any]) -> N
         )
 
 
-def _finished(plan: DatasetPlan, out: Path, workers: int) -> Manifest | None:
-    """The manifest when `plan` is already made here and all hashes hold. Versions do not matter for that."""
+def _manifest_of(plan: DatasetPlan, out: Path) -> Manifest | None:
+    """The manifest of a set made from `plan` before; None when there is none that can be read."""
     try:
         manifest = Manifest.read(out / MANIFEST)
     except (FileNotFoundError, DamageError):
         return None
     old, new = manifest_identity(manifest), plan.fields()
     _refuse_difference(out, {name: old[name] for name in new}, new)
+    _refuse_foreign_files(plan, out)
+    return manifest
 
+
+def _files_hold(manifest: Manifest, out: Path, names: set[str], workers: int | None) -> bool:
     def holds(entry: Any) -> bool:
         path = data_dir(out) / entry.name
         return path.is_file() and path.stat().st_size == entry.bytes and file_sha256(path) == entry.sha256
 
-    _refuse_foreign_files(plan, out)
-    return manifest if all(run_threads(holds, manifest.files, workers, threading.Event())) else None
+    wanted = [entry for entry in manifest.files if entry.name in names]
+    return all(run_threads(holds, wanted, workers or default_workers(), threading.Event()))
 
 
 def _claim(plan: DatasetPlan, out: Path) -> dict[str, Any]:
-    """Write the plan into `out`, or compare it with the one there; make the folders; clear unfinished files."""
-    identity, stored = plan.identity(), _stored_identity(out)
-    if stored is not None:
-        _refuse_difference(out, stored, identity)
-    for leftover in scratch_dir(out).iterdir():
-        leftover.unlink()
-    write_sealed(out / WORK / "plan.json", identity, scratch_dir(out))
+    """Write the plan into `out`, or compare it with the one there; make the folders."""
+    identity = plan.identity()
+    with directory_lock(out / WORK / "lock", wait=True):  # of two first writers with two plans, one is refused
+        stored = _stored_identity(out)
+        if stored is not None:
+            _refuse_difference(out, stored, identity)
+        write_sealed(out / WORK / "plan.json", identity, scratch_dir(out))
     for folder in (data_dir(out), receipt_path(out, 0).parent, keys_path(out, 0).parent):
         folder.mkdir(exist_ok=True)
     _refuse_foreign_files(plan, out)
@@ -240,27 +239,6 @@ def _refuse_foreign_files(plan: DatasetPlan, out: Path) -> None:
         foreign = sorted(path.name for path in data_dir(out).iterdir() if path.name not in known)
         if foreign:
             raise RefusedError(f"{data_dir(out) / foreign[0]}: is no part of this data set; move it away and try again")
-
-
-def _drop_duplicates(plan: DatasetPlan, out: Path, receipts: list[Receipt], workers: int) -> int:
-    """Make units with duplicates again without them; updates `receipts`, gives the number of units made again."""
-    drops = np.split(
-        dropped := duplicate_ids(plan, lambda unit: np.load(keys_path(out, unit))),
-        np.searchsorted(dropped, [plan.unit_ids(unit).start for unit in range(1, plan.units)]),
-    )
-    stop = threading.Event()
-
-    def watch(rows: int) -> None:
-        if stop.is_set():
-            raise Stopped
-
-    def remake(unit: int) -> Receipt:
-        return make_unit(plan, out, unit, drops[unit].tolist(), watch)
-
-    affected = [unit for unit in range(plan.units) if receipts[unit].dropped != drops[unit].tolist()]
-    for receipt in run_threads(remake, affected, workers, stop):
-        receipts[receipt.unit] = receipt
-    return len(affected)
 
 
 def _sign(identity: dict[str, Any], out: Path, receipts: list[Receipt]) -> Manifest:

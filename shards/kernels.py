@@ -1,4 +1,4 @@
-"""What is computed for every row while it passes: its content hash, its openings, strategies with equal traces.
+"""What is computed for every row while it passes: its content hash, strategies with equal traces, what differs.
 
 The content hash of a set of rows is the sum of its row hashes modulo 2^64. It depends on the rows alone: not on their
 order, the shard size, the encoding or the library that wrote the file.
@@ -23,10 +23,9 @@ def row_hashes(traced: TracedMazes) -> NDArray[np.uint64]:
     """One 64-bit hash per row, uint64 (B,), over id, size, openings, start, goal, answer and every trace."""
     mazes = traced.mazes
     out = mazes.id + np.uint64(mazes.size)
-    cells = mazes.size**2
-    grid = Ragged(mazes.openings.reshape(-1), np.arange(len(mazes) + 1, dtype=np.int64) * cells)
-    ends = Ragged(np.stack([mazes.start, mazes.goal], 1).reshape(-1), np.arange(len(mazes) + 1, dtype=np.int64) * 2)
-    columns = [grid, ends, traced.answer, *(traced.traces[name] for name in MAZE_STRATEGIES)]
+    ends = _of_equal_width(np.stack([mazes.start, mazes.goal], 1))
+    traces = (traced.traces[name] for name in MAZE_STRATEGIES)
+    columns = [_of_equal_width(mazes.openings), ends, traced.answer, *traces]
     longest = max((int(column.lengths.max(initial=0)) for column in columns), default=0)
     weights = _weights(longest)
     for column in columns:
@@ -40,10 +39,20 @@ def content_hash(hashes: NDArray[np.uint64]) -> int:
 
 
 def equal_traces(traced: TracedMazes, keep: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Kept rows in which two strategies have the very same trace, int64 (len(STRATEGY_PAIRS),)."""
-    traces = [traced.traces[name] for name in MAZE_STRATEGIES]
-    pairs = combinations(traces, 2)
+    """Kept rows in which two strategies visit the same cells in the same order, int64 (len(STRATEGY_PAIRS),).
+
+    Of a depth-first walk, which comes back to cells, the order of first visits counts; any other trace is its order.
+    """
+    orders = {**traced.traces, "dfs": first_visits(traced.traces["dfs"])}
+    pairs = combinations([orders[name] for name in MAZE_STRATEGIES], 2)
     return np.array([_count_equal(a.values, a.offsets, b.values, b.offsets, keep) for a, b in pairs], np.int64)
+
+
+def first_visits(walks: Ragged) -> Ragged:
+    """Every walk without the steps to a cell that it has been to; values uint8."""
+    values, offsets = np.empty_like(walks.values), np.zeros_like(walks.offsets)
+    _first_visits(walks.values, walks.offsets, values, offsets)
+    return Ragged(values[: offsets[-1]], offsets)
 
 
 def problem_bytes(mazes: Mazes) -> NDArray[np.bytes_]:
@@ -52,6 +61,65 @@ def problem_bytes(mazes: Mazes) -> NDArray[np.bytes_]:
     # A last byte that is never zero: NumPy strips trailing zeros of its bytes type when values are compared.
     rows = np.concatenate([rows, np.ones((len(rows), 1), np.uint8)], axis=1)
     return np.ascontiguousarray(rows).view(f"S{rows.shape[1]}").reshape(-1)
+
+
+def byte_columns(traced: TracedMazes) -> dict[str, Ragged]:
+    """Every column but id and size under its name on disk, as rows of uint8; for `passages` the openings."""
+    mazes = traced.mazes
+    return {
+        "passages": _of_equal_width(mazes.openings),
+        "start": _of_equal_width(mazes.start[:, None]),
+        "goal": _of_equal_width(mazes.goal[:, None]),
+        "answer": traced.answer,
+        **{name: traced.traces[name] for name in MAZE_STRATEGIES},
+    }
+
+
+def _of_equal_width(rows: NDArray[np.uint8]) -> Ragged:
+    return Ragged(rows.reshape(-1), np.arange(len(rows) + 1, dtype=np.int64) * rows.shape[1])
+
+
+@njit
+def common_ids(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where two rising lists hold the same ids: indices into a and into b, both int64 (ids in common,) and rising."""
+    in_a, in_b = np.empty((2, min(len(a), len(b))), np.int64)
+    i = j = found = 0
+    while i < len(a) and j < len(b):
+        if a[i] == b[j]:
+            in_a[found], in_b[found] = i, j
+            found += 1
+        before = a[i] <= b[j]
+        j += b[j] <= a[i]
+        i += before
+    return in_a[:found], in_b[:found]
+
+
+def differing(a: Ragged, a_rows: NDArray[np.int64], b: Ragged, b_rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether row a_rows[k] of a and row b_rows[k] of b differ in length or in a value, bool (K,). Values: uint8."""
+    return _differing(a.values, a.offsets, a_rows, b.values, b.offsets, b_rows)
+
+
+@njit
+def _differing(
+    a: NDArray[np.uint8],
+    a_offsets: NDArray[np.int64],
+    a_rows: NDArray[np.int64],
+    b: NDArray[np.uint8],
+    b_offsets: NDArray[np.int64],
+    b_rows: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    out = np.empty(len(a_rows), np.bool_)
+    for k in range(len(a_rows)):
+        i, j = a_offsets[a_rows[k]], b_offsets[b_rows[k]]
+        length = a_offsets[a_rows[k] + 1] - i
+        if b_offsets[b_rows[k] + 1] - j != length:
+            out[k] = True
+            continue
+        bits = np.uint8(0)
+        for step in range(length):  # to the end even so: without a way out the loop is vectorised
+            bits |= a[i + step] ^ b[j + step]
+        out[k] = bits != 0
+    return out
 
 
 @njit
@@ -74,6 +142,20 @@ def _hash_column(
         for j in range(end - begin):
             total += (np.uint64(values[begin + j]) + np.uint64(1)) * weights[j]
         out[row] = mix((out[row] * GOLDEN) ^ total)
+
+
+@njit
+def _first_visits(
+    values: NDArray[np.uint8], offsets: NDArray[np.int64], out: NDArray[np.uint8], out_offsets: NDArray[np.int64]
+) -> None:
+    seen, end = np.zeros(256, np.int64), 0  # the row in which a cell was seen last, from 1
+    for row in range(len(offsets) - 1):
+        for k in range(offsets[row], offsets[row + 1]):
+            cell = values[k]
+            out[end] = cell
+            end += seen[cell] != row + 1
+            seen[cell] = row + 1
+        out_offsets[row + 1] = end
 
 
 @njit

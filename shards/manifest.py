@@ -99,7 +99,7 @@ class Manifest:
     """Everything a user of the data set has to know, and what `verify` holds the files to.
 
     duplicates: {"dropped": count, "ids": the ids, or null when there are more than LISTED_DUPLICATES}.
-    equal_traces: rows in which two strategies have the very same trace, per pair "bfs=dfs".
+    equal_traces: rows in which two strategies visit the same cells in the same order, per pair "bfs=dfs".
     probe: content hash of the first rows that the plan derives, which tells two versions of the generator apart.
     """
 

@@ -7,12 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lol_data.errors import DamageError, UsageError
 from lol_data.mazes import MAZE_STRATEGIES, TracedMazes
-from lol_data.shards.generate import default_workers
+from lol_data.shards.engines import default_workers
 from lol_data.shards.manifest import MANIFEST, WORK, FileEntry, Manifest
 from lol_data.shards.schema import PROBLEM_COLUMNS, check_table, from_tables
 from lol_data.shards.unit import data_dir
@@ -73,6 +74,22 @@ class Dataset:
         except DamageError as error:
             raise DamageError(f"{self.path}, split {split}: {error}; `lol-data verify` names the file") from None
 
+    def read_row(self, id: int | None = None) -> TracedMazes:
+        """The row of an id, by default the first one of its shard 0, as a batch of one.
+
+        Raises UsageError when there is no such row, DamageError.
+        """
+        size, unit = int(self.manifest.settings["size"]), (id or 0) // self.manifest.shard_rows
+        for entry in self.manifest.files:
+            if entry.rows and entry.name.split("-")[1] == f"{unit:05d}":
+                rows = read_rows(data_dir(self.path) / entry.name, entry.rows, size)
+                found = np.flatnonzero(rows.mazes.id == id)[:1] if id is not None else np.zeros(1, np.int64)
+                if len(found):
+                    return rows.take(found)
+        last = self.manifest.n - 1
+        why = "was left out as a duplicate" if id is not None and 0 <= id <= last else f"does not exist: 0 to {last}"
+        raise UsageError(f"{self.path}: row {id} {why}")
+
     def _files(self, split: str) -> list[FileEntry]:
         if split not in self.manifest.splits:
             raise UsageError(f"{self.path}: no split {split!r}; it has {', '.join(self.manifest.splits)}")
@@ -126,3 +143,12 @@ def read_file(
     if check_table(table, path, strategies) not in (0, size) and size is not None:
         raise DamageError(f"{path}: its mazes are not {size} x {size}")
     return table
+
+
+def read_rows(path: Path, rows: int, size: int) -> TracedMazes:
+    """All rows of one file of `rows` mazes of `size`, read as `read_file` does. Raises DamageError, naming the path."""
+    table = read_file(path, rows, size=size)
+    try:
+        return from_tables([table], size)
+    except DamageError as error:
+        raise DamageError(f"{path}: {error}") from None

@@ -1,11 +1,10 @@
 """One unit of work: a range of ids becomes one file per split, its keys, and a receipt, written last.
 
-`make_unit` needs the plan, the directory and a number, and nothing else; any engine may run it, anywhere, twice even.
+`ensure_unit` needs the plan, the directory and a number, and nothing else; any engine may run it, anywhere, twice even.
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Collection
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from lol_data.errors import DamageError
 from lol_data.generators.fingerprint import SPLITS
+from lol_data.shards.duplicates import UnitKeys
 from lol_data.shards.kernels import STRATEGY_PAIRS, content_hash, equal_traces, row_hashes
 from lol_data.shards.manifest import WORK, FileEntry, Receipt, file_sha256, sha256
 from lol_data.shards.plan import DatasetPlan
@@ -42,8 +42,8 @@ def receipt_path(out: Path, unit: int) -> Path:
 
 
 def keys_path(out: Path, unit: int) -> Path:
-    """The keys of all ids of a unit, uint64 (ids,)."""
-    return out / WORK / "keys" / f"{unit:05d}.npy"
+    """The keys of all ids of a unit, see `duplicates.UnitKeys`."""
+    return out / WORK / "keys" / f"{unit:05d}.bin"
 
 
 def encode_unit(
@@ -88,13 +88,30 @@ def make_unit(
     for split, (data, rows, content) in files.items():
         write_atomic(data_dir(out) / names[split], data, scratch_dir(out))
         entries.append(FileEntry(names[split], split, rows, data.size, sha256(data), f"{content:016x}"))
-    stored_keys = io.BytesIO()
-    np.save(stored_keys, keys)
-    write_atomic(keys_path(out, unit), stored_keys.getvalue(), scratch_dir(out))
+    stored_keys = UnitKeys.of(keys).to_bytes()
+    write_atomic(keys_path(out, unit), stored_keys, scratch_dir(out))
     counts = dict(zip(STRATEGY_PAIRS, equal.tolist(), strict=True))
-    receipt = Receipt(unit, entries, sorted(drop), counts, sha256(stored_keys.getvalue()))
+    receipt = Receipt(unit, entries, sorted(drop), counts, sha256(stored_keys))
     receipt.write(receipt_path(out, unit), scratch_dir(out))
     return receipt
+
+
+def ensure_unit(
+    plan: DatasetPlan,
+    out: Path,
+    unit: int,
+    drop: Collection[int] | None,
+    step: Callable[[int], None] = lambda rows: None,
+) -> tuple[Receipt, bool]:
+    """The receipt of unit `unit`, and whether it was made now: a finished one is kept when all its hashes hold.
+
+    drop: the ids to leave out; None keeps a finished unit whatever it left out. step and errors: as in `make_unit`.
+    """
+    receipt = trusted_receipt(plan, out, unit)
+    if receipt is None or (drop is not None and receipt.dropped != sorted(drop)):
+        return make_unit(plan, out, unit, drop or (), step), True
+    step(len(plan.unit_ids(unit)))
+    return receipt, False
 
 
 def trusted_receipt(plan: DatasetPlan, out: Path, unit: int) -> Receipt | None:

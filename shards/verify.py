@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 from lol_data.errors import DamageError, UsageError
 from lol_data.generators.fingerprint import SPLITS
 from lol_data.shards.deep import Problem, RuleCheck, check_rows
-from lol_data.shards.generate import Progress, default_workers, manifest_identity, run_threads
+from lol_data.shards.engines import Progress, default_workers, run_threads
+from lol_data.shards.generate import manifest_identity
 from lol_data.shards.kernels import content_hash, row_hashes
 from lol_data.shards.manifest import MANIFEST, WORK, FileEntry, Manifest, file_sha256, totals
 from lol_data.shards.plan import DatasetPlan

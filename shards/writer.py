@@ -10,8 +10,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import secrets
 import shutil
-import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -73,7 +73,7 @@ def write_atomic(target: Path, data: bytes | pa.Buffer, scratch: Path) -> None:
     Raises LolDataError, one line with the path and the bytes needed, when the disk is full or cannot be written.
     """
     view = memoryview(data)
-    temporary = scratch / f"{target.name}.{os.getpid()}.{threading.get_ident()}"
+    temporary = scratch / f"{target.name}.{secrets.token_hex(8)}"  # another machine may be making the same file
     try:
         with open(temporary, "wb") as file:
             file.write(view)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lol_data.errors import UsageError
-from lol_data.jit import njit
+from lol_data.jit import njit_uncounted
 from lol_data.mazes import MAX_SIZE, MAZE_STRATEGIES, MIN_SIZE, Mazes, TracedMazes
 from lol_data.ragged import Ragged
 from lol_data.solvers.astar import trace_astar
@@ -29,7 +29,11 @@ Values = tuple[NDArray[np.uint8], ...]
 
 
 def trace_buffers(rows: int, size: int) -> tuple[Values, NDArray[np.int64]]:
-    """Six flat buffers with room for `rows` mazes, and offsets, int64 (6, rows + 1)."""
+    """Six flat buffers with room for `rows` mazes, and offsets, int64 (6, rows + 1).
+
+    Loops need no more room: no search takes a cell twice, and the depth-first walk goes at most once along each edge
+    of its tree and once back, the way from start to goal excepted: less than two steps a cell.
+    """
     cells = size * size
     room = {"dfs": 2 * cells}
     values = tuple(np.empty(rows * room.get(name, cells) + 8, np.uint8) for name in COLUMNS)
@@ -42,12 +46,13 @@ def collect(mazes: Mazes, values: Values, offsets: NDArray[np.int64]) -> TracedM
     return TracedMazes(mazes, columns.pop("answer"), columns)
 
 
-@njit
+@njit_uncounted
 def trace_problem(
     openings: NDArray[np.uint8],
     start: int,
     goal: int,
     conditions: tuple[int, int, int],
+    looped: bool,
     row: int,
     values: Values,
     offsets: NDArray[np.int64],
@@ -57,7 +62,8 @@ def trace_problem(
     """Append the answer and the five traces of one maze as row `row`; False, and nothing appended, if it is refused.
 
     conditions: least cells of the path, least moves back in the depth-first walk, least cells off the path in the
-    breadth-first search. A goal out of reach is always refused.
+    breadth-first search. looped: False promises a perfect maze, which is quicker. A goal out of reach is always
+    refused.
     """
     min_path, min_backtracks, min_detour = conditions
     seen, came, left = scratch.seen, scratch.came, scratch.left
@@ -74,7 +80,12 @@ def trace_problem(
     dfs = values[DFS][offsets[DFS, row] :]
     dfs_length = trace_dfs(openings, start, goal, dfs, neighbours, seen, came, left)
     # In a perfect maze every cell off the path costs one move there and one back.
-    if dfs_length - path_length < 2 * min_backtracks:
+    moves_back: int | np.int64 = (dfs_length - path_length) >> 1
+    if looped:  # every step but a move back stands on a new cell
+        moves_back = dfs_length
+        for cell in range(len(openings)):
+            moves_back -= np.int64(seen[cell])
+    if moves_back < min_backtracks:
         return False
     astar = values[ASTAR][offsets[ASTAR, row] :]
     astar_length = trace_astar(
@@ -94,7 +105,7 @@ def trace_problem(
     return True
 
 
-@njit
+@njit_uncounted
 def _trace_rows(
     openings: NDArray[np.uint8],
     start: NDArray[np.uint8],
@@ -108,7 +119,7 @@ def _trace_rows(
     for row in range(len(openings)):
         begin: Any = np.int64(start[row])  # a signed word, as the tracers' arithmetic needs
         end: Any = np.int64(goal[row])
-        if not trace_problem(openings[row], begin, end, (0, 0, 0), row, values, offsets, grid, scratch):
+        if not trace_problem(openings[row], begin, end, (0, 0, 0), True, row, values, offsets, grid, scratch):
             return row
     return len(openings)
 

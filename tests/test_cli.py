@@ -167,3 +167,76 @@ def test_quickstart_runs_the_whole_chain(run, tmp_path, monkeypatch):
     assert len(list((tmp_path / "runs/quickstart/run/eval").glob("*/summary.json"))) == 4
     code, again, _ = run(*arguments)  # nothing left to make or to train
     assert code == 0 and again[again.index("protocol prompted") :].split("[")[0] in out
+
+
+def test_dry_run_says_size_time_and_disk(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run("gen-maze", "--n", 7_200_000, "--dry-run")
+    assert code == 0 and "216 files" in out and "GB" in out and "are free" in out and "workers" in out
+    code, out, _ = run("gen-maze", "--n", 500_000, "--shards", "1:3", "--dry-run", "--json")
+    assert code == 0 and json.loads(out)["rows"] == 200_000 and json.loads(out)["fits"] is True
+    assert not list(tmp_path.iterdir())
+
+
+def test_shards_of_an_array_job(run, tmp_path):
+    arguments = ("gen-maze", "--n", 3000, "--size", 4, "--shard-rows", 1000, "--out", tmp_path / "d")
+    code, out, _ = run(*arguments, "--shards", "1:")
+    assert code == 0 and "shards 1: of 3 are there, 2 made now" in out
+    code, out, _ = run(*arguments, "--shards", ":1", "--json")
+    assert code == 0 and json.loads(out)["status"] == "made" and json.loads(out)["rows"] <= 3000
+    for wrong in ("1", "a:b", "2:9", "1:1"):
+        code, _, err = run(*arguments, "--shards", wrong)
+        assert code == 2 and err.count("\n") == 1
+    code, _, err = run(*arguments, "--engine", "slurm")
+    assert code == 2 and "local, ray" in err
+
+
+@pytest.mark.parametrize("options", [("--algorithm", "kruskal"), ("--loops", "0.3"), ("--min-path", "9")])
+def test_other_kinds_of_mazes(run, tmp_path, monkeypatch, options):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run("gen-maze", "--n", 300, "--size", 5, *options, "--json")
+    assert code == 0
+    name = json.loads(out)["out"]
+    assert name == {"--algorithm": "datasets/maze5-kruskal", "--loops": "datasets/maze5-loops0.3"}.get(
+        options[0], "datasets/maze5"
+    )
+    code, out, _ = run("verify", name, "--deep", "--json")
+    assert code == 0 and json.loads(out)["ok"]
+
+
+def test_repair(run, tmp_path):
+    run("gen-maze", "--n", 3000, "--size", 4, "--shard-rows", 1000, "--out", tmp_path / "d")
+    shard = next((tmp_path / "d/data").glob("train-00001-*"))
+    shard.write_bytes(shard.read_bytes()[:100])
+    code, out, err = run("verify", tmp_path / "d")
+    assert code == 3 and "--repair" in err
+    code, out, _ = run("verify", tmp_path / "d", "--repair")
+    assert code == 0 and f"data/{shard.name}: made again" in out and "mended" in out
+    (tmp_path / "d/data/stray").write_bytes(b"")
+    code, out, err = run("verify", tmp_path / "d", "--repair", "--json")
+    assert code == 3 and json.loads(out)["repaired"] == [] and "remove what does not belong" in err
+
+
+def test_stats_show_export(run, home, tmp_path, monkeypatch):
+    monkeypatch.chdir(home)
+    code, out, _ = run("stats", "datasets/maze4", "--svg", tmp_path / "lengths.svg")
+    assert code == 0 and "bfs" in out and "in more than one split" in out
+    assert (tmp_path / "lengths.svg").read_text().startswith("<svg")
+    code, out, _ = run("stats", "datasets/maze4", "--json")
+    assert code == 0 and json.loads(out)["equivalence"]["across_splits"] == 0
+    code, out, _ = run("show", "datasets/maze4", "--row", 17, "--strategy", "astar")
+    assert code == 0 and "4x4 maze 17, astar" in out and "\x1b" not in out
+    code, out, _ = run("show", "datasets/maze4", "--svg", tmp_path / "m.svg", "--html", tmp_path / "m.html")
+    assert code == 0 and out == "" and "<svg" in (tmp_path / "m.svg").read_text()
+    assert "<script" in (tmp_path / "m.html").read_text()
+    code, _, err = run("show", "datasets/maze4", "--row", 10**6)
+    assert code == 2 and "does not exist" in err
+    code, _, err = run("show", "datasets/maze4", "--svg", tmp_path / "absent" / "m.svg")
+    assert code == 1 and "cannot be written" in err
+    code, _, _ = run("export", "datasets/maze4", "--format", "jsonl", "--out", tmp_path / "x.jsonl", "--limit", 20)
+    assert code == 0
+    code, out, _ = run("check", tmp_path / "x.jsonl")
+    verdicts = [json.loads(line) for line in out.splitlines()]
+    assert code == 0 and len(verdicts) == 100 and all(verdict["joint"] for verdict in verdicts)
+    code, _, err = run("export", "datasets/maze4", "--format", "text", "--out", tmp_path / "x.jsonl")
+    assert code == 4 and "is there already" in err

@@ -281,7 +281,7 @@ def test_arguments_that_do_not_fit_are_refused():
         judge_mazes(CROSS, [0], [5], one, one)
     with pytest.raises(ValueError, match="rows must be integers"):
         judge_mazes(CROSS, [0.0], [0], one, one)
-    with pytest.raises(ValueError, match="0 answers for 1 traces"):
+    with pytest.raises(ValueError, match="0 answers for 1 rows"):
         judge_mazes(CROSS, [0], [0], one, Ragged.from_rows([]))
     with pytest.raises(ValueError, match="traces must be integers"):
         judge_mazes(CROSS, [0], [0], Ragged.from_rows([[0.5]], np.float64), one)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lol_data.errors import LolDataError, UsageError
 from lol_data.generators import maze as maze_module
 from lol_data.generators.fingerprint import maze_fingerprint, maze_key
-from lol_data.generators.maze import MazeSettings, generate_mazes
+from lol_data.generators.maze import ALGORITHMS, MazeSettings, generate_mazes
 from lol_data.mazes import MAZE_STRATEGIES, TracedMazes, pack_passages, passage_bytes, unpack_passages
 
 
@@ -35,12 +35,20 @@ def assert_same(one: TracedMazes, other: TracedMazes) -> None:
 # ---- rows are pure ----
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(3, 9), st.integers(0, 2**64 - 1), st.integers(0, 2**62), st.integers(0, 12), st.integers(0, 12))
-def test_rows_do_not_depend_on_the_block(size, seed, lo, before, after):
-    whole = generate_mazes(MazeSettings(size), seed, lo, lo + before + after)
-    assert_same(whole.take(np.arange(before)), generate_mazes(MazeSettings(size), seed, lo, lo + before))
-    tail = generate_mazes(MazeSettings(size), seed, lo + before, lo + before + after)
+ANY_SETTINGS = st.builds(
+    MazeSettings,
+    st.integers(3, 9),
+    algorithm=st.sampled_from(ALGORITHMS),
+    loops=st.sampled_from([0.0, 0.0, 0.05, 0.5, 1.0]),
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(ANY_SETTINGS, st.integers(0, 2**64 - 1), st.integers(0, 2**62), st.integers(0, 12), st.integers(0, 12))
+def test_rows_do_not_depend_on_the_block(kind, seed, lo, before, after):
+    whole = generate_mazes(kind, seed, lo, lo + before + after)
+    assert_same(whole.take(np.arange(before)), generate_mazes(kind, seed, lo, lo + before))
+    tail = generate_mazes(kind, seed, lo + before, lo + before + after)
     assert_same(whole.take(np.arange(before, before + after)), tail)
     assert whole.mazes.id.tolist() == list(range(lo, lo + before + after))
 
@@ -57,13 +65,25 @@ def test_threads_do_not_disturb_each_other():
         assert_same(made, make(block))
 
 
-def test_bytes_are_pinned():
-    # A change of this hash is a change of every published data set: raise the version and say so.
+# A change of these hashes is a change of every published data set: raise the version and say so.
+PINNED = {
+    ("wilson", 0.0): "c9b598309e35150efc3889a004915c9693edcd7eaf2d3e16e2591cca96388e71",
+    ("backtracker", 0.0): "d08df3eead4a0b84d2cd3de1aa51d244b888f59a3f457825591e3a3e51fa6858",
+    ("kruskal", 0.0): "3bcc55c7c78d882be12835cbfc295e3ca6de0847dba7cf245bc9fe9cfce1e095",
+    ("prim", 0.0): "e1673f4a411ba0b0b83d97a8243a3e806ea2446310bc029080d99cc6a6e695cf",
+    ("wilson", 0.1): "779b842fb26bb3292d820aadd5ca8235d2c4433abe657a60ef7a24026ce9fb3d",
+    ("prim", 1.0): "e0e6b32ee6c1ad4373f16cf51e048c9007c0ff80051a7397f3fdc61a49f80791",
+}
+
+
+@pytest.mark.parametrize(("algorithm", "loops"), PINNED)
+def test_bytes_are_pinned(algorithm, loops):
     digest = hashlib.sha256()
     for size in (5, 8):
-        for column in columns(generate_mazes(MazeSettings(size), 2**64 - 1, 0, 500)):
+        made = generate_mazes(MazeSettings(size, algorithm=algorithm, loops=loops), 2**64 - 1, 0, 500)
+        for column in columns(made):
             digest.update(np.ascontiguousarray(column).astype(column.dtype.newbyteorder("<")).tobytes())
-    assert digest.hexdigest() == "c9b598309e35150efc3889a004915c9693edcd7eaf2d3e16e2591cca96388e71"
+    assert digest.hexdigest() == PINNED[algorithm, loops]
 
 
 def test_numpy_global_state_is_left_alone():
@@ -81,13 +101,26 @@ def plain_neighbours(openings: list[int], size: int, cell: int) -> list[int]:
     return [cell + step for bit, step in ((1, -size), (2, 1), (4, size), (8, -1)) if openings[cell] & bit]
 
 
-@pytest.mark.parametrize(("size", "min_path"), [(3, None), (4, 2), (5, None), (8, None), (8, 25), (11, None)])
-def test_conditions_hold(size, min_path):
-    made = generate_mazes(MazeSettings(size, min_path), 5, 0, 150)
-    least = min_path or {3: 4, 5: 7, 8: 12, 11: 16}[size]
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(MazeSettings(*pair) for pair in [(3, None), (4, 2), (5, None), (8, None), (8, 25), (11, None)]),
+        *(MazeSettings(size, algorithm=name) for name in ALGORITHMS[1:] for size in (3, 8)),
+        *(MazeSettings(8, least, name, loops) for name in ALGORITHMS for least, loops in [(2, 0.5), (None, 0.1)]),
+        *(MazeSettings(size, 2, loops=1.0) for size in (3, 4, 8)),
+        MazeSettings(8, 20, loops=0.05),
+        MazeSettings(15, loops=1.0),
+    ],
+    ids=str,
+)
+def test_conditions_hold(kind):
+    size = kind.size
+    made = generate_mazes(kind, 5, 0, 150)
+    least = kind.min_path or {3: 4, 5: 7, 8: 12, 11: 16, 15: 22}[size]
     for row in range(len(made)):
         openings, start, goal = made.mazes.openings[row].tolist(), int(made.mazes.start[row]), int(made.mazes.goal[row])
         assert start != goal
+        assert kind.loops or sum(openings[cell].bit_count() for cell in range(size * size)) == 2 * (size * size - 1)
         # the path and the breadth-first search
         parent, queue, searched = {start: start}, deque([start]), 0
         while True:
@@ -150,6 +183,21 @@ def test_seeds_share_nothing(one, other):
     assert not set(prints[0].tolist()) & set(prints[1].tolist())
 
 
+def test_settings_do_not_share_a_stream():
+    kinds = [MazeSettings(algorithm=name, loops=loops) for name in ALGORITHMS for loops in (0.0, 0.01)]
+    made = [generate_mazes(kind, 0, 0, 500).mazes for kind in kinds]
+    for k, one in enumerate(made):
+        for other in made[:k]:
+            assert ((one.start == other.start) & (one.goal == other.goal)).sum() < 5
+
+
+def test_no_looped_maze_is_a_perfect_one_with_a_wall_removed():
+    # Looped mazes test models that were trained on perfect ones of the same seed.
+    perfect, looped = (generate_mazes(MazeSettings(loops=loops), 0, 0, 2000).mazes for loops in (0.0, 0.002))
+    assert not {tree.tobytes() for tree in perfect.openings} & {maze.tobytes() for maze in looped.openings}
+    assert not ((perfect.openings & ~looped.openings) == 0).all(1).any()
+
+
 def test_sizes_do_not_share_a_stream():
     small, large = (generate_mazes(MazeSettings(size), 0, 0, 200).mazes for size in (8, 9))
     assert (small.start == large.start).mean() < 0.1
@@ -169,7 +217,15 @@ def test_sizes_do_not_share_a_stream():
         (MazeSettings(3, 7), "min_path 7"),
         (MazeSettings(8, True), "min_path True"),
         (MazeSettings(8, 65), "min_path 65"),
-        (MazeSettings(algorithm="kruskal"), "algorithm 'kruskal' is unknown; choose from wilson"),
+        (MazeSettings(algorithm="dfs"), "algorithm 'dfs' is unknown; choose from wilson, backtracker, kruskal, prim"),
+        (MazeSettings(algorithm=0), "algorithm 0 is unknown"),  # type: ignore[arg-type]
+        (MazeSettings(loops=-0.01), "loops -0.01 is not a number from 0 to 1"),
+        (MazeSettings(loops=1.01), "loops 1.01"),
+        (MazeSettings(loops=float("nan")), "loops nan"),
+        (MazeSettings(loops=float("inf")), "loops inf"),
+        (MazeSettings(loops=True), "loops True"),
+        (MazeSettings(loops="0.1"), "loops '0.1'"),  # type: ignore[arg-type]
+        (MazeSettings(loops=None), "loops None"),  # type: ignore[arg-type]
     ],
 )
 def test_impossible_settings_are_refused(settings, message):
@@ -178,12 +234,14 @@ def test_impossible_settings_are_refused(settings, message):
     assert "\n" not in str(caught.value)
 
 
-def test_every_size_works_with_its_defaults():
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_size_works_with_its_defaults(algorithm):
     for size in range(3, 16):
-        settings = MazeSettings(size)
-        settings.validate()
-        made = generate_mazes(settings, 0, 0, 20)
-        assert made.answer.lengths.min() >= settings.least_path == 3 * size // 2
+        for loops in (0.0, 0.1, 1.0):
+            settings = MazeSettings(size, algorithm=algorithm, loops=loops)
+            settings.validate()
+            made = generate_mazes(settings, 0, 0, 20)
+            assert made.answer.lengths.min() >= settings.least_path == 3 * size // 2
 
 
 def test_the_longest_paths_that_can_be_asked_for():
@@ -197,6 +255,12 @@ def test_a_hopeless_search_ends_with_an_error():
     assert not isinstance(caught.value, UsageError)
 
 
+def test_a_hopeless_search_among_loops_says_so():
+    # With every wall open no path has more than 5 cells.
+    with pytest.raises(LolDataError, match=r"min_path 6 is too rare at size 3 with loops 1.0: row 0.*fewer loops"):
+        generate_mazes(MazeSettings(3, 6, loops=1.0), 0, 0, 1)
+
+
 @pytest.mark.parametrize(("lo", "hi"), [(-1, 1), (2, 1), (0, 2**63)])
 def test_ranges_that_are_refused(lo, hi):
     with pytest.raises(UsageError, match="ids"):
@@ -205,7 +269,7 @@ def test_ranges_that_are_refused(lo, hi):
 
 def test_numpy_integers_are_integers():
     plain = generate_mazes(MazeSettings(8, 14), 3, 5, 9)
-    settings = MazeSettings(np.int32(8), np.uint8(14))  # type: ignore[arg-type]
+    settings = MazeSettings(np.int32(8), np.uint8(14), loops=np.float32(0))  # type: ignore[arg-type]
     assert_same(generate_mazes(settings, np.uint64(3), np.uint64(5), np.int16(9)), plain)  # type: ignore[arg-type]
 
 

@@ -8,7 +8,7 @@ import pytest
 from lol_data.errors import UsageError
 from lol_data.generators.fingerprint import SPLITS, maze_fingerprint
 from lol_data.generators.maze import MazeSettings, generate_mazes
-from lol_data.shards.duplicates import duplicate_ids
+from lol_data.shards.duplicates import UnitKeys, duplicate_ids
 from lol_data.shards.estimate import estimate_dataset
 from lol_data.shards.generate import generate_dataset
 from lol_data.shards.kernels import problem_bytes
@@ -82,9 +82,12 @@ def test_few_dropped_ids_are_listed(tmp_path):
 
 def test_equal_keys_of_different_problems_are_no_duplicates():
     expected = sorted(set(range(TINY_MAZES.n)) - set(brute_force_kept(TINY_MAZES)))
-    weak = duplicate_ids(TINY_MAZES, lambda unit: np.zeros(len(TINY_MAZES.unit_ids(unit)), np.uint64))
+    weak = duplicate_ids(TINY_MAZES, lambda unit: UnitKeys.of(np.zeros(len(TINY_MAZES.unit_ids(unit)), np.uint64)))
     assert weak.tolist() == expected
-    keys = [TINY_MAZES.block(ids.start, ids.stop).keys for ids in map(TINY_MAZES.unit_ids, range(TINY_MAZES.units))]
+    keys = [
+        UnitKeys.of(TINY_MAZES.block(ids.start, ids.stop).keys)
+        for ids in map(TINY_MAZES.unit_ids, range(TINY_MAZES.units))
+    ]
     assert duplicate_ids(TINY_MAZES, keys.__getitem__, slice_keys=400).tolist() == expected
 
 
@@ -137,9 +140,12 @@ def test_progress_counts_every_row(tmp_path):
 
 def test_estimate_is_near(tmp_path):
     plan = replace(SMALL, n=20_000, shard_rows=20_000)
-    estimate = estimate_dataset(plan)
+    estimate = estimate_dataset(plan, tmp_path / "d")
     manifest = generate_dataset(plan, tmp_path / "d").manifest
     assert estimate.files == 3 and estimate.rows == 20_000
     assert 0.8 < estimate.bytes / manifest.bytes < 1.25
     assert estimate.seconds > 0
-    assert estimate_dataset(replace(plan, n=0)).bytes == 0
+    assert estimate.fits and estimate.free_bytes > 0
+    assert estimate_dataset(replace(plan, n=0), tmp_path).bytes == 0
+    part = estimate_dataset(replace(plan, shard_rows=5000), tmp_path, units=range(1, 3))
+    assert part.rows == 10_000 and part.files == 6

@@ -17,9 +17,9 @@ import pytest
 
 from lol_data.errors import DamageError, LolDataError, RefusedError, UsageError
 from lol_data.generators.maze import MazeSettings
-from lol_data.shards import generate, plan, writer
+from lol_data.shards import plan, unit, writer
 from lol_data.shards.generate import generate_dataset
-from lol_data.shards.lock import directory_lock
+from lol_data.shards.lock import units_lock
 from lol_data.shards.plan import DatasetPlan
 from lol_data.shards.verify import verify_dataset
 
@@ -110,7 +110,7 @@ def harms(out):
         "flipped": lambda: flip_bit(shard, 1000),
         "swapped": lambda: (shard.rename(out / "x"), other.rename(shard), (out / "x").rename(other)),
         "receipt": lambda: (flip_bit(work / "receipts" / "00001.json", 300), shard.unlink()),
-        "keys": lambda: (flip_bit(work / "keys" / "00002.npy", 2000), (out / "manifest.json").unlink()),
+        "keys": lambda: (flip_bit(work / "keys" / "00002.bin", 2000), (out / "manifest.json").unlink()),
         "manifest": lambda: flip_bit(out / "manifest.json", 500),
         "manifest gone": (out / "manifest.json").unlink,
         "plan": lambda: (flip_bit(work / "plan.json", 77), shard.unlink()),
@@ -160,7 +160,7 @@ def test_complete_is_said_and_nothing_is_written(made):
 
 def test_second_writer_is_refused(tmp_path):
     out = make(SMALL, tmp_path / "d")
-    with directory_lock(out / ".work" / "lock"):
+    with units_lock(out / ".work" / "writers", range(2, 3)):
         with pytest.raises(RefusedError, match=rf"process {os.getpid()} on .* is writing here") as caught:
             generate_dataset(SMALL, out)
         assert "\n" not in str(caught.value) and caught.value.exit_code == 4
@@ -169,10 +169,10 @@ def test_second_writer_is_refused(tmp_path):
 
 def test_second_process_is_refused(tmp_path):
     out = make(KILLED, tmp_path / "d")
-    with directory_lock(out / ".work" / "lock"):
+    with units_lock(out / ".work" / "writers", range(3)):
         child = start_child(out, KILLED.n)
         _, errors = child.communicate(timeout=60)
-    assert child.returncode and b"RefusedError" in errors
+    assert child.returncode and b"BusyError" in errors
 
 
 @pytest.mark.parametrize("finished", [True, False])
@@ -268,14 +268,14 @@ def test_file_size_limit(tmp_path):
 
 
 def test_a_failing_unit_ends_the_run(tmp_path, monkeypatch):
-    real = generate.make_unit
+    real = unit.make_unit
 
-    def failing(plan, out, unit, drop=(), step=None):
-        if unit == 1:
+    def failing(plan, out, number, drop=(), step=None):
+        if number == 1:
             raise LolDataError("unit 1 failed")
-        return real(plan, out, unit, drop, step)
+        return real(plan, out, number, drop, step)
 
-    monkeypatch.setattr(generate, "make_unit", failing)
+    monkeypatch.setattr(unit, "make_unit", failing)
     with pytest.raises(LolDataError, match="unit 1 failed"):
         generate_dataset(SMALL, tmp_path / "d", 2)
 

@@ -163,9 +163,10 @@ def test_perfect_mazes_equal_the_references(size):
     assert_equal_to_references(made.mazes)
 
 
+@pytest.mark.parametrize("loops", [0.0, 0.2, 1.0])
 @pytest.mark.parametrize("size", [3, 8, 15])
-def test_the_generator_gives_the_same_traces(size):
-    made = generate_mazes(MazeSettings(size), 4, 1000, 1100)
+def test_the_generator_gives_the_same_traces(size, loops):
+    made = generate_mazes(MazeSettings(size, loops=loops), 4, 1000, 1100)
     again = trace_mazes(made.mazes)
     assert tuple(made.traces) == tuple(again.traces) == MAZE_STRATEGIES
     for ours, theirs in zip([made.answer, *made.traces.values()], [again.answer, *again.traces.values()], strict=True):
@@ -220,6 +221,12 @@ def test_any_graph_equals_the_references_or_is_refused(data):
             trace_mazes(mazes)
     else:
         assert_equal_to_references(mazes)
+        assert len(trace_mazes(mazes).traces["dfs"][0]) < 2 * cells
+
+
+@pytest.mark.parametrize(("algorithm", "loops"), [("backtracker", 0.05), ("kruskal", 0.1), ("prim", 0.3)])
+def test_generated_mazes_with_loops_equal_the_references(algorithm, loops):
+    assert_equal_to_references(generate_mazes(MazeSettings(algorithm=algorithm, loops=loops), 7, 0, 60).mazes)
 
 
 @pytest.mark.parametrize("size", [8, 15])

@@ -1,0 +1,45 @@
+"""Commands on other people's puzzles and traces, JSONL in and out: solve, check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lol_data.commands.common import known_task, open_lines
+
+
+def solve(
+    file: Annotated[Path, typer.Argument(help="JSONL problems; - is standard input.")] = Path("-"),
+    task: Annotated[str, typer.Option(help="maze")] = "maze",
+    strategy: Annotated[str | None, typer.Option(help="One strategy; by default the line's own, or all.")] = None,
+) -> None:
+    """Trace other people's problems: one JSON object per problem and strategy.
+
+    Example: lol-data solve mazes.jsonl --strategy bfs
+    """
+    from lol_data.mazes_jsonl import to_line
+    from lol_data.solvers.jsonl import solve_lines
+
+    known_task(task)
+    with open_lines(file) as lines:
+        for record in solve_lines(lines, strategy):
+            print(to_line(record))
+
+
+def check(
+    file: Annotated[Path, typer.Argument(help="JSONL outputs; - is standard input.")] = Path("-"),
+    task: Annotated[str, typer.Option(help="maze")] = "maze",
+) -> None:
+    """Judge other people's traces by the rules: one JSON verdict per line; a bad line gets an error and is passed over.
+
+    Example: lol-data check outputs.jsonl
+    """
+    from lol_data.evaluators.jsonl import check_lines
+    from lol_data.mazes_jsonl import to_line
+
+    known_task(task)
+    with open_lines(file) as lines:
+        for record in check_lines(lines):
+            print(to_line(record))
