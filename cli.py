@@ -23,7 +23,7 @@ app = typer.Typer(
 )
 app.command()(models.quickstart)
 COMMANDS: dict[str, list[Callable[..., None]]] = {
-    "Data sets": [data.gen_maze, data.verify, data.stats, data.show, data.export],
+    "Data sets": [data.gen_maze, data.gen_sudoku, data.verify, data.stats, data.show, data.export],
     "Other people's problems and traces": [lines.solve, lines.check],
 }
 for panel, commands in COMMANDS.items():

@@ -52,6 +52,11 @@ class TracedMazes:
     def __len__(self) -> int:
         return len(self.mazes)
 
+    @property
+    def id(self) -> NDArray[np.uint64]:
+        """Numbers of the rows, uint64 (B,)."""
+        return self.mazes.id
+
     def take(self, rows: NDArray[np.integer]) -> TracedMazes:
         """The given rows, in the given order."""
         traces = {name: trace.take(rows) for name, trace in self.traces.items()}

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from lol_data.errors import UsageError
-from lol_data.mazes import MAZE_STRATEGIES
 from lol_data.shards.manifest import MANIFEST
 from lol_data.shards.reader import Dataset, open_dataset
+from lol_data.tokenization.tasks import AnyLayout, layout_for
 
 DATASETS, RUNS = Path("datasets"), Path("runs")
 Note = Callable[[str], None]
@@ -24,22 +24,31 @@ def newest(folder: Path, marker: str, hint: str) -> Path:
 
 
 def find_dataset(path: Path | None, note: Note) -> Dataset:
-    """The maze data set at a path, or the newest one under datasets/."""
+    """The data set at a path, or the newest one under datasets/."""
     if path is None:
         path = newest(DATASETS, MANIFEST, "make one with: lol-data gen-maze --n 100000")
         note(f"data: {path}")
-    return open_dataset(path, expect_task="maze")
+    return open_dataset(path)
 
 
-def data_identity(dataset: Dataset) -> dict[str, Any]:
-    """What a run remembers of its data."""
-    manifest = dataset.manifest
+def dataset_layout(dataset: Dataset, field: int) -> AnyLayout:
+    """The layout of a data set's sequences."""
+    return layout_for({**dataset.manifest.settings, "task": dataset.manifest.task}, field)
+
+
+def data_identity(dataset: Dataset, layout: AnyLayout) -> dict[str, Any]:
+    """What a run remembers of its data: path, task, size where there is one, content hash."""
     return {
         "path": str(dataset.path.resolve()),
-        "task": manifest.task,
-        "size": int(manifest.settings["size"]),
-        "content_hash": manifest.content_hash,
+        **layout.about,
+        "content_hash": dataset.manifest.content_hash,
     }
+
+
+def default_config(task: str, device: str) -> str:
+    """The configuration that is taken for a task on a kind of device, cpu or cuda."""
+    machine = "gpu" if device == "cuda" else "cpu"
+    return machine if task == "maze" else f"{task}-{machine}"
 
 
 def train(
@@ -53,7 +62,7 @@ def train(
 ) -> tuple[Path, dict[str, Any]]:
     """Train or go on training; returns the run folder and the last line of metrics.
 
-    Without a configuration, `gpu` or `cpu` is taken, whichever the machine is. A resumed run takes its data and
+    Without a configuration, the default one of the task and machine is taken. A resumed run takes its data and
     configuration from its own run.json where they are not given.
     """
     from lol_data.training.config import RunConfig, load_config
@@ -67,21 +76,23 @@ def train(
     if resume:
         out = out or newest(RUNS, "run.json", "train one with: lol-data train")
         before = read_run(out)
-    if before and config is None and not settings:
-        resolved = RunConfig.from_json(before["config"])
-    else:
-        resolved = load_config(config or ("gpu" if place.type == "cuda" else "cpu"), settings)
+    # Loaded before the data is looked for, so that a wrong word is told at once; the task may then choose another one.
+    resolved = load_config(config or default_config("maze", place.type), settings)
     dataset = find_dataset(Path(before["data"]["path"]) if before and data is None else data, note)
+    if config is None and before and not settings:
+        resolved = RunConfig.from_json(before["config"])
+    elif config is None:
+        resolved = load_config(default_config(dataset.manifest.task, place.type), settings)
     out = out or _new_run(f"{dataset.path.name}-{config or place.type}")
-    layout_field, limit = resolved.strategy_field, resolved.train.problems or None
-    sequences = Sequences.of(dataset.read_split("train", limit), layout_field)
+    field, limit = resolved.strategy_field, resolved.train.problems or None
+    sequences = Sequences.of(dataset.read_split("train", limit), field)
     held_out = dataset.read_split("validation", resolved.train.validation_problems)
     if not len(held_out):
         raise UsageError(f"{dataset.path}: its validation split is empty; make a larger set or --validation-share")
     machine = before["machine"] if before else None
-    trainer = Trainer(resolved, sequences, Sequences.of(held_out, layout_field), place, machine)
+    trainer = Trainer(resolved, sequences, Sequences.of(held_out, field), place, machine)
     note(f"run: {out} ({sum(p.numel() for p in trainer.model.parameters()):,} parameters, {place})")
-    line = train_run(trainer, out, data_identity(dataset), resume, note)
+    line = train_run(trainer, out, data_identity(dataset, sequences.layout), resume, note)
     return out, line
 
 
@@ -106,7 +117,6 @@ def evaluate(
     from lol_data.evaluators import evaluate as evaluation
     from lol_data.evaluators.protocols import PROTOCOLS
     from lol_data.evaluators.templates import KINDS, observe_paths
-    from lol_data.tokenization.maze import MazeLayout
     from lol_data.training.config import RunConfig
     from lol_data.training.machine import pick_device
     from lol_data.training.run_folder import load_trained, read_run
@@ -121,13 +131,11 @@ def evaluate(
     run = run or newest(RUNS, "run.json", "train one with: lol-data train")
     about_run = read_run(run)
     dataset = find_dataset(data or Path(about_run["data"]["path"]), note)
-    size = int(dataset.manifest.settings["size"])
-    if size != about_run["data"]["size"]:
-        raise UsageError(
-            f"{dataset.path} has {size}x{size} mazes; {run} was trained on size {about_run['data']['size']}"
-        )
     field = RunConfig.from_json(about_run["config"]).strategy_field
-    model, checkpoint = load_trained(run, MazeLayout(size, field).prompt_length, pick_device(device), note)
+    layout, trained = dataset_layout(dataset, field), layout_for(about_run["data"], field)
+    if layout != trained:
+        raise UsageError(f"{dataset.path} has {layout.kind}; {run} was trained on {trained.kind}")
+    model, checkpoint = load_trained(run, layout, pick_device(device), note)
     test = dataset.read_split("test", n, columns=())
     if not len(test):
         raise UsageError(f"{dataset.path}: its test split is empty; make a larger set or --test-share")
@@ -150,7 +158,7 @@ def evaluate(
         "n": len(test),
     }
     summaries, folders = [], []
-    total, done = len(arms) * len(MAZE_STRATEGIES) * len(test), 0
+    total, done = len(arms) * len(layout.strategies) * len(test), 0
 
     def tick(outputs: int) -> None:
         nonlocal done
@@ -158,7 +166,7 @@ def evaluate(
         progress(done, total)
 
     for name, template in arms:
-        result = evaluation.evaluate(model, test.mazes, name, paths, template, batch, tick)
+        result = evaluation.evaluate(model, layout.problems(test), name, paths, template, batch, tick)
         folders.append(evaluation.write_result(result, out or run / "eval", about))
         summaries.append({**about, **result.summary})
     return summaries, folders

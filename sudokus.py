@@ -66,6 +66,11 @@ class TracedSudokus:
     def __len__(self) -> int:
         return len(self.sudokus)
 
+    @property
+    def id(self) -> NDArray[np.uint64]:
+        """Numbers of the rows, uint64 (B,)."""
+        return self.sudokus.id
+
     def take(self, rows: NDArray[np.integer]) -> TracedSudokus:
         """The given rows, in the given order."""
         return TracedSudokus(self.sudokus.take(rows), {name: trace.take(rows) for name, trace in self.traces.items()})

@@ -42,9 +42,9 @@ from lol_data.mazes import MAZE_STRATEGIES, TracedMazes
 from lol_data.shards.engines import default_workers
 from lol_data.shards.generate import generate_dataset
 from lol_data.shards.manifest import Manifest, file_sha256
+from lol_data.shards.maze_task import MazeTask
 from lol_data.shards.plan import DatasetPlan
 from lol_data.shards.reader import open_dataset
-from lol_data.shards.schema import to_batch
 from lol_data.shards.writer import ShardEncoder
 
 LINEARITY = (10**4, 10**5, 10**6, 10**7)
@@ -164,7 +164,7 @@ def write_tables(tables: dict[str, list[TracedMazes]], expected: dict[str, str])
         for name, parts in tables.items():
             encoder = ShardEncoder()
             for traced in parts:
-                encoder.add(to_batch(traced))
+                encoder.add(MazeTask().to_batch(traced))
             with open(Path(folder) / name, "wb") as file:
                 file.write(encoder.finish())
                 file.flush()

@@ -25,7 +25,7 @@ from lol_data.shards.verify import verify_dataset
 LOOKS = {
     "quick": {"deep": False},
     "deep, without the rules": {"deep": True},
-    "deep, with the rules": {"deep": True, "rule_check": canonical_rows},
+    "deep, with the rules": {"deep": True, "rule_checks": {"maze": canonical_rows}},
 }
 
 
@@ -40,7 +40,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         warm, data = Path(folder) / "warm", Path(folder) / "data"
         generate_dataset(DatasetPlan(1000, MazeSettings(size=options.size)), warm)
-        verify_dataset(warm, deep=True, rule_check=canonical_rows)  # compiles
+        verify_dataset(warm, deep=True, rule_checks={"maze": canonical_rows})  # compiles
         manifest = generate_dataset(DatasetPlan(options.n, MazeSettings(size=options.size)), data).manifest
         assert manifest is not None
         for _ in range(options.rounds):

@@ -7,12 +7,13 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from lol_data.errors import LolDataError, UsageError
 
+T = TypeVar("T")
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout instead of text.")]
 Seed = Annotated[int, typer.Option(help="Seed; every row is a pure function of settings, seed and its number.")]
 DataOption = Annotated[Path | None, typer.Option(help="Data set; by default the newest one under datasets/.")]
@@ -29,10 +30,11 @@ def note(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def known_task(task: str) -> None:
-    """Raises UsageError for a task that is none."""
-    if task != "maze":
-        raise UsageError(f'--task {task}: no such task; use "maze"')
+def one_of_tasks(task: str, choices: dict[str, T]) -> T:
+    """What belongs to the task. Raises UsageError for a task that is none."""
+    if task not in choices:
+        raise UsageError(f"--task {task}: no such task; choose from {', '.join(choices)}")
+    return choices[task]
 
 
 def write_text(path: Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Commands on data sets: gen-maze, verify, stats, show, export."""
+"""Commands on data sets: gen-maze, gen-sudoku, verify, stats, show, export."""
 
 from __future__ import annotations
 
@@ -16,11 +16,22 @@ if TYPE_CHECKING:
     from lol_data.shards.plan import DatasetPlan
 
 
+Out = Annotated[Path | None, typer.Option(help="Directory; by default datasets/ and the kind of problems.")]
+ShardRows = Annotated[int, typer.Option(help="Rows per shard.")]
+ValidationShare = Annotated[float, typer.Option(help="Share of the validation split.")]
+TestShare = Annotated[float, typer.Option(help="Share of the test split.")]
+Workers = Annotated[int | None, typer.Option(help="Shards made at a time; by default one per CPU. Changes no byte.")]
+Engine = Annotated[str, typer.Option(help="local (threads) or ray (a cluster; pip install 'lol-data[ray]').")]
+Shards = Annotated[str | None, typer.Option(help="Make only shards A:B, for array jobs; the last job signs.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would take, write nothing.")]
+Problems = Annotated[int, typer.Option("--n", help="Problems; exact duplicates are dropped, the manifest counts them.")]
+
+
 def gen_maze(
-    n: Annotated[int, typer.Option("--n", help="Mazes; exact duplicates are dropped, the manifest says how many.")],
+    n: Problems,
     size: Annotated[int, typer.Option(help="Cells per side, 3 to 15.")] = 8,
     seed: Seed = 0,
-    out: Annotated[Path | None, typer.Option(help="Directory; by default datasets/maze<size>.")] = None,
+    out: Out = None,
     min_path: Annotated[
         int | None, typer.Option(help="Least path length in cells; by default floor(1.5 size).")
     ] = None,
@@ -30,19 +41,13 @@ def gen_maze(
     loops: Annotated[
         float, typer.Option(help="Probability that a wall is opened after all, 0 to 1; for tests out of distribution.")
     ] = 0.0,
-    shard_rows: Annotated[int, typer.Option(help="Rows per shard.")] = 100_000,
-    validation_share: Annotated[float, typer.Option(help="Share of the validation split.")] = 0.01,
-    test_share: Annotated[float, typer.Option(help="Share of the test split.")] = 0.01,
-    workers: Annotated[
-        int | None, typer.Option(help="Shards made at a time; by default one per CPU. Never changes the bytes.")
-    ] = None,
-    engine: Annotated[str, typer.Option(help="local (threads) or ray (a cluster; pip install 'lol-data[ray]').")] = (
-        "local"
-    ),
-    shards: Annotated[
-        str | None, typer.Option(help="Make only shards A:B, for array jobs; the last job signs the data set.")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would take, write nothing.")] = False,
+    shard_rows: ShardRows = 100_000,
+    validation_share: ValidationShare = 0.01,
+    test_share: TestShare = 0.01,
+    workers: Workers = None,
+    engine: Engine = "local",
+    shards: Shards = None,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Generate mazes with five strategy traces each into Parquet shards.
@@ -55,6 +60,37 @@ def gen_maze(
     settings = MazeSettings(size=size, min_path=min_path, algorithm=algorithm, loops=loops)
     plan = DatasetPlan(n, settings, seed, shard_rows, validation_share, test_share)
     name = f"maze{size}" + (f"-{algorithm}" if algorithm != "wilson" else "") + (f"-loops{loops:g}" if loops else "")
+    _generate(plan, out or Path("datasets") / name, workers, engine, shards, dry_run, as_json)
+
+
+def gen_sudoku(
+    n: Problems,
+    clues: Annotated[str, typer.Option(help="Least and most clues; every number between is equally likely.")] = "30:36",
+    seed: Seed = 0,
+    out: Out = None,
+    shard_rows: ShardRows = 100_000,
+    validation_share: ValidationShare = 0.01,
+    test_share: TestShare = 0.01,
+    workers: Workers = None,
+    engine: Engine = "local",
+    shards: Shards = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Generate sudokus with five strategy traces each into Parquet shards.
+
+    Example: lol-data gen-sudoku --n 4000000
+    """
+    from lol_data.generators.sudoku import SudokuSettings
+    from lol_data.shards.plan import DatasetPlan
+
+    least, _, most = clues.partition(":")
+    try:
+        settings = SudokuSettings((int(least), int(most or least)))
+    except ValueError:
+        raise UsageError(f"--clues {clues}: write A:B, the least and the greatest number, such as 30:36") from None
+    plan = DatasetPlan(n, settings, seed, shard_rows, validation_share, test_share, "sudoku")
+    name = "sudoku" if settings == SudokuSettings() else f"sudoku-{settings.clues[0]}-{settings.clues[1]}"
     _generate(plan, out or Path("datasets") / name, workers, engine, shards, dry_run, as_json)
 
 
@@ -116,11 +152,12 @@ def verify(
     from lol_data.shards.repair import repair_dataset
     from lol_data.shards.verify import verify_dataset
 
-    rules: Any = None
+    rules: dict[str, Any] = {}
     if deep:
         from lol_data.evaluators.maze_rules import canonical_rows
+        from lol_data.evaluators.sudoku_rules import canonical_sudoku_rows
 
-        rules = canonical_rows
+        rules = {"maze": canonical_rows, "sudoku": canonical_sudoku_rows}
     with progress_bar("row") as advance:
         report = verify_dataset(directory, deep, rules, advance)
         found, repaired = [str(problem) for problem in report.problems], []
@@ -164,6 +201,7 @@ def show(
     directory: Directory,
     row: Annotated[int | None, typer.Option(help="Id of the problem; by default the first one.")] = None,
     strategy: Annotated[str | None, typer.Option(help="Number the steps of this strategy; SVG: all.")] = None,
+    step: Annotated[int | None, typer.Option(help="Sudoku: the grid before this step, and why the step holds.")] = None,
     svg: Annotated[Path | None, typer.Option(help="Draw into this file.")] = None,
     html: Annotated[Path | None, typer.Option(help="Animate all strategies in this file, for a browser.")] = None,
 ) -> None:
@@ -172,18 +210,16 @@ def show(
     Example: lol-data show datasets/maze8 --row 17 --strategy bfs
     """
     from lol_data.shards.reader import open_dataset
-    from lol_data.views.maze_animation import maze_animation
-    from lol_data.views.maze_picture import picture_of
-    from lol_data.views.maze_svg import maze_comparison_svg, maze_svg
-    from lol_data.views.maze_terminal import maze_text
+    from lol_data.views.show import drawings
 
-    picture = picture_of(open_dataset(directory).read_row(row), 0)
+    dataset = open_dataset(directory)
+    draw = drawings(dataset.manifest.task, dataset.read_row(row), strategy, step)
     if svg is not None:
-        write_text(svg, maze_svg(picture, strategy) if strategy else maze_comparison_svg(picture))
+        write_text(svg, draw.svg())
     if html is not None:
-        write_text(html, maze_animation(picture))
+        write_text(html, draw.html())
     if svg is None and html is None:
-        print(maze_text(picture, strategy, colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ))
+        print(draw.text(sys.stdout.isatty() and "NO_COLOR" not in os.environ))
 
 
 def export(

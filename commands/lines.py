@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from lol_data.commands.common import known_task, open_lines
+from lol_data.commands.common import one_of_tasks, open_lines
 
 
 def solve(
-    file: Annotated[Path, typer.Argument(help="JSONL problems; - is standard input.")] = Path("-"),
-    task: Annotated[str, typer.Option(help="maze")] = "maze",
+    file: Annotated[Path, typer.Argument(help="JSONL problems, or sudokus of 81 characters; - is stdin.")] = Path("-"),
+    task: Annotated[str, typer.Option(help="maze or sudoku.")] = "maze",
     strategy: Annotated[str | None, typer.Option(help="One strategy; by default the line's own, or all.")] = None,
 ) -> None:
     """Trace other people's problems: one JSON object per problem and strategy.
@@ -20,9 +20,9 @@ def solve(
     Example: lol-data solve mazes.jsonl --strategy bfs
     """
     from lol_data.mazes_jsonl import to_line
-    from lol_data.solvers.jsonl import solve_lines
+    from lol_data.solvers import jsonl, sudoku_jsonl
 
-    known_task(task)
+    solve_lines = one_of_tasks(task, {"maze": jsonl.solve_lines, "sudoku": sudoku_jsonl.solve_lines})
     with open_lines(file) as lines:
         for record in solve_lines(lines, strategy):
             print(to_line(record))
@@ -30,16 +30,16 @@ def solve(
 
 def check(
     file: Annotated[Path, typer.Argument(help="JSONL outputs; - is standard input.")] = Path("-"),
-    task: Annotated[str, typer.Option(help="maze")] = "maze",
+    task: Annotated[str, typer.Option(help="maze or sudoku.")] = "maze",
 ) -> None:
     """Judge other people's traces by the rules: one JSON verdict per line; a bad line gets an error and is passed over.
 
     Example: lol-data check outputs.jsonl
     """
-    from lol_data.evaluators.jsonl import check_lines
+    from lol_data.evaluators import jsonl, sudoku_jsonl
     from lol_data.mazes_jsonl import to_line
 
-    known_task(task)
+    check_lines = one_of_tasks(task, {"maze": jsonl.check_lines, "sudoku": sudoku_jsonl.check_lines})
     with open_lines(file) as lines:
         for record in check_lines(lines):
             print(to_line(record))

@@ -16,12 +16,15 @@ import pyarrow.parquet as pq
 from lol_data.errors import LolDataError
 from lol_data.evaluators.maze_rules import judge_mazes
 from lol_data.evaluators.protocols import Outputs, decode
+from lol_data.evaluators.sudoku_rules import judge_sudokus
 from lol_data.evaluators.summary import SCHEMA_VERSION, summarise
 from lol_data.evaluators.templates import KINDS, PathStatistics
-from lol_data.mazes import Mazes
+from lol_data.evaluators.verdicts import Verdicts
 from lol_data.model.lol import LibraryOfLayers
 from lol_data.ragged import Ragged
-from lol_data.tokenization.maze import parse_outputs
+from lol_data.tokenization.tasks import Problems, layout_of
+
+JUDGES: dict[str, Callable[..., Verdicts]] = {"maze": judge_mazes, "sudoku": judge_sudokus}
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class Result:
 
 def evaluate(
     model: LibraryOfLayers,
-    mazes: Mazes,
+    problems: Problems,
     protocol: str,
     paths: PathStatistics | None = None,
     kind: str = KINDS[0],
@@ -52,15 +55,17 @@ def evaluate(
     paths: routes observed on validation problems, needed for `forced`; kind: which template is made of them.
     """
     template = paths.template(kind) if protocol == "forced" and paths is not None else None
-    outputs = decode(model, mazes, protocol, template, batch, progress)
-    parsed = parse_outputs(outputs.tokens, mazes.size)
-    verdicts = judge_mazes(mazes, outputs.rows, outputs.asked, parsed.traces, parsed.answers, parsed.reason)
+    layout = layout_of(problems, model.config.field)
+    outputs = decode(model, problems, protocol, template, batch, progress)
+    parsed = layout.parse(outputs.tokens)
+    judge = JUDGES[layout.task]
+    verdicts = judge(problems, outputs.rows, outputs.asked, parsed.traces, parsed.answers, parsed.reason)
     fell_back = template.fell_back(outputs.asked, outputs.last_windows) if template else None
     summary: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
-        "task": "maze",
-        "size": mazes.size,
+        **layout.about,
         "protocol": protocol,
+        "decoding": {"limit": outputs.limit, "cut": int(outputs.cut.sum())},
     }
     if template is not None and paths is not None:
         summary["template"] = {
@@ -74,7 +79,8 @@ def evaluate(
             "gates": template.gates.round(4).tolist(),
         }
     summary.update(summarise(verdicts, fell_back))
-    samples = _sample_table(mazes, outputs, parsed.traces, parsed.answers)
+    samples = _sample_table(problems, outputs, parsed.traces, parsed.answers)
+    samples = samples.append_column("cut", pa.array(outputs.cut))
     judged = verdicts.table()
     for name, column in zip(judged.column_names, judged.columns, strict=True):
         samples = samples.append_column(name, column)
@@ -104,10 +110,10 @@ def write_result(result: Result, out: Path, about: dict[str, Any]) -> Path:
     return folder
 
 
-def _sample_table(mazes: Mazes, outputs: Outputs, traces: Ragged, answers: Ragged) -> pa.Table:
+def _sample_table(problems: Problems, outputs: Outputs, traces: Ragged, answers: Ragged) -> pa.Table:
     return pa.table(
         {
-            "id": mazes.id[outputs.rows],
+            "id": problems.id[outputs.rows],
             "trace": _lists(traces),
             "answer": _lists(answers),
             "tokens": pa.array([row.tobytes() for row in outputs.tokens], pa.binary()),

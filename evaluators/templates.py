@@ -19,14 +19,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lol_data.mazes import MAZE_STRATEGIES, TracedMazes
 from lol_data.model.lol import LibraryOfLayers
 from lol_data.model.routing import ForcedPath
 from lol_data.ragged import Ragged
-from lol_data.tokenization.maze import MazeLayout, encode_problem_suffixes, join
+from lol_data.tokenization.layout import join
+from lol_data.tokenization.tasks import AnyLayout, Traced, layout_of
 
 KINDS = ("selection", "probability")
-STRATEGIES = len(MAZE_STRATEGIES)
 
 
 @dataclass(frozen=True)
@@ -88,16 +87,16 @@ class PathStatistics:
 
 
 @torch.inference_mode()
-def observe_paths(model: LibraryOfLayers, traced: TracedMazes, batch: int = 256) -> PathStatistics:
+def observe_paths(model: LibraryOfLayers, traced: Traced, batch: int = 256) -> PathStatistics:
     """Run validation problems under all their strategies, teacher-forced, and add up the routes (n problems x 5)."""
-    layout = MazeLayout(traced.mazes.size, model.config.field)
-    suffixes = encode_problem_suffixes(traced)
-    depth, blocks = model.config.depth, model.config.blocks
+    layout = layout_of(traced, model.config.field)
+    suffixes = layout.problem_suffixes(traced)
+    strategies, depth, blocks = len(layout.strategies), model.config.depth, model.config.blocks
     longest = layout.prompt_length + int(suffixes.lengths.max())
     windows = 1 + max(model.windows.index(longest - 1, level) for level in range(1, depth + 1))
-    counts = np.zeros((STRATEGIES, depth, windows), np.int64)
-    chosen = np.zeros((STRATEGIES, depth, windows, blocks), np.int64)
-    probability = np.zeros((STRATEGIES, depth, windows, blocks))
+    counts = np.zeros((strategies, depth, windows), np.int64)
+    chosen = np.zeros((strategies, depth, windows, blocks), np.int64)
+    probability = np.zeros((strategies, depth, windows, blocks))
     for strategy, tokens, lengths in _strategy_batches(layout, traced, suffixes, batch):
         _, choices = model(torch.from_numpy(tokens).to(model.device))
         for level, choice in enumerate(choices, start=1):
@@ -113,11 +112,12 @@ def observe_paths(model: LibraryOfLayers, traced: TracedMazes, batch: int = 256)
 
 
 def _strategy_batches(
-    layout: MazeLayout, traced: TracedMazes, suffixes: Ragged, batch: int
+    layout: AnyLayout, traced: Traced, suffixes: Ragged, batch: int
 ) -> Iterator[tuple[int, NDArray[np.uint8], NDArray[np.int64]]]:
-    for strategy in range(STRATEGIES):
-        prompts = layout.prompts(traced.mazes, np.full(len(traced), strategy))
-        rows = suffixes.take(np.arange(len(traced)) * STRATEGIES + strategy)
+    strategies = len(layout.strategies)
+    for strategy in range(strategies):
+        prompts = layout.prompts(layout.problems(traced), np.full(len(traced), strategy))
+        rows = suffixes.take(np.arange(len(traced)) * strategies + strategy)
         for start in range(0, len(traced), batch):
             part = rows.take(np.arange(start, min(start + batch, len(traced))))
             tokens = join(prompts[start : start + batch], part)

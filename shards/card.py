@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from lol_data.mazes import MAZE_STRATEGIES, passage_bytes
+from textwrap import fill
+
 from lol_data.shards.manifest import Manifest
+from lol_data.shards.task import Task, task_named
 
 CARD = "README.md"
 LICENSE = "apache-2.0"
@@ -18,16 +20,6 @@ _SIZES = (
     (10**12, "n>1B"),
 )
 
-_TRACES = {
-    "bfs": "cells in the order they leave the FIFO queue, start first, up to and including the goal",
-    "dfs": "the walk of a depth-first search: every move, moves back to a parent included, up to the goal",
-    "astar": "cells in the order A* closes them: least f = g + Manhattan distance, then least h, then first inserted",
-    "bidirectional": "cells expanded in turn from the start's and the goal's queue, until an expansion touches the "
-    "other side",
-    "dead_end_filling": "rounds: all cells with one open neighbour (start and goal never) in index order, until none "
-    "is left",
-}
-
 
 def dataset_card(manifest: Manifest) -> str:
     """Text of the card; a pure function of the manifest."""
@@ -41,11 +33,11 @@ def _front_matter(manifest: Manifest) -> str:
     splits = "\n".join(f"  - split: {split}\n    path: data/{split}-*.parquet" for split in filled)
     return f"""---
 license: {LICENSE}
-pretty_name: Traced mazes {manifest.settings["size"]} x {manifest.settings["size"]}
+pretty_name: Traced {_title(manifest)}
 size_categories:
 - {category}
 tags:
-- mazes
+- {manifest.task}
 - search
 - reasoning-traces
 - synthetic
@@ -57,14 +49,23 @@ configs:
 ---"""
 
 
-def _about(manifest: Manifest) -> str:
-    size = manifest.settings["size"]
-    rows = "\n".join(f"| {split} | {part['rows']:,} | {part['files']} |" for split, part in manifest.splits.items())
-    return f"""# {manifest.rows:,} mazes of {size} x {size} cells, each traced by five search strategies
+def _task(manifest: Manifest) -> Task:
+    return task_named(manifest.task)
 
-One row is one problem: a maze with a start and a goal, its path, and one canonical trace per strategy.
-Cells are numbered row * {size} + column. Equivalent mazes (the 8 symmetries, start and goal exchanged) are always in
-the same split.
+
+def _title(manifest: Manifest) -> str:
+    return _task(manifest).title(_task(manifest).settings_of(manifest.settings))
+
+
+def _notes(manifest: Manifest) -> dict[str, str]:
+    return _task(manifest).notes(_task(manifest).settings_of(manifest.settings))
+
+
+def _about(manifest: Manifest) -> str:
+    rows = "\n".join(f"| {split} | {part['rows']:,} | {part['files']} |" for split, part in manifest.splits.items())
+    return f"""# {manifest.rows:,} {_title(manifest)}, each traced by {len(_task(manifest).strategies)} strategies
+
+{fill(_notes(manifest)["about"], 120)}
 
 | split | rows | files |
 |---|---|---|
@@ -72,25 +73,18 @@ the same split.
 
 
 def _columns(manifest: Manifest) -> str:
-    size = manifest.settings["size"]
-    traces = "\n".join(f"| `{name}` | binary | {_TRACES[name]} |" for name in MAZE_STRATEGIES)
+    task = _task(manifest)
+    rows = "\n".join(f"| {' | '.join(row)} |" for row in task.column_rows(task.settings_of(manifest.settings)))
     return f"""## Columns
 
 | column | type | meaning |
 |---|---|---|
-| `id` | uint64 | number of the row; the row is a pure function of settings, seed and id |
-| `size` | uint8 | {size} |
-| `passages` | binary, {passage_bytes(size)} bytes | bitmap of {size**2} bits of open east edges, then {size**2} bits \
-of open south edges, in cell order, least significant bit first |
-| `start`, `goal` | uint8 | cells |
-| `answer` | binary | the path from start to goal |
-{traces}
+{rows}
 
-Paths and traces hold one byte per cell number."""
+{fill(_notes(manifest)["encoding"], 120)}"""
 
 
 def _use(manifest: Manifest) -> str:
-    cells = manifest.settings["size"] ** 2
     return f"""## Use
 
 ```python
@@ -99,9 +93,7 @@ import polars as pl
 
 rows = pl.scan_parquet("data/train-*.parquet").head(1000).collect()
 row = rows.row(0, named=True)
-cells = np.frombuffer(row["bfs"], np.uint8)                     # cell numbers of one trace
-bits = np.unpackbits(np.frombuffer(row["passages"], np.uint8), bitorder="little")
-east, south = bits[:{cells}], bits[{cells}:{2 * cells}]                     # east[c]: from cell c one can go east
+{_notes(manifest)["use"]}
 ```
 
 ```python
@@ -116,7 +108,8 @@ from lol_data.shards.reader import open_dataset
 train = open_dataset(".").read_split("train")                   # flat arrays, all rows at once
 ```
 
-`lol-data verify .` holds every file to the hashes in `manifest.json`; with `--deep` every row is derived again."""
+`lol-data verify .` holds every file to the hashes in `manifest.json`; with `--deep` every row is derived again.
+`lol-data show . --row 0` draws a row, `lol-data stats .` says what is in all of them."""
 
 
 def _made(manifest: Manifest) -> str:

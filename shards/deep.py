@@ -1,7 +1,7 @@
 """The deep look of `verify`: every stored row against the row that the plan derives, and against the rules.
 
-What a row consists of is known to `kernels.byte_columns` and `kernels.row_hashes` alone, and its rules to the caller's
-rule check; the rest compares columns of bytes by id. Everything heavy runs without the interpreter lock.
+What a row consists of is known to its task, its rules to the caller's rule check; the rest compares columns by id.
+Everything heavy runs without the interpreter lock.
 """
 
 from __future__ import annotations
@@ -10,23 +10,22 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lol_data.errors import DamageError
 from lol_data.generators.fingerprint import SPLITS
-from lol_data.mazes import TracedMazes
 from lol_data.ragged import Ragged
 from lol_data.shards.duplicates import UnitKeys, duplicate_ids
 from lol_data.shards.engines import Progress, run_threads
 from lol_data.shards.kernels import (
-    STRATEGY_PAIRS,
-    byte_columns,
     common_ids,
     content_hash,
     differing,
-    equal_traces,
+    equal_orders,
+    pairs_of,
     row_hashes,
 )
 from lol_data.shards.manifest import LISTED_DUPLICATES, MANIFEST, FileEntry, Manifest
@@ -34,7 +33,7 @@ from lol_data.shards.plan import DatasetPlan
 from lol_data.shards.reader import read_rows
 from lol_data.shards.unit import Stopped, data_dir
 
-RuleCheck = Callable[[TracedMazes], NDArray[np.bool_]]  # one verdict a row: all its traces and its answer are right
+RuleCheck = Callable[[Any], NDArray[np.bool_]]  # one verdict a row: all its traces and its answer are right
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +143,8 @@ def check_rows(
     listed = duplicates.tolist() if len(duplicates) <= LISTED_DUPLICATES else None
     if manifest.duplicates != {"dropped": len(duplicates), "ids": listed}:
         problems.append(Problem(MANIFEST, "manifest", f"its duplicates are wrong: there are {len(duplicates):,}"))
-    equal = dict(zip(STRATEGY_PAIRS, sum(unit.equal for unit in units).tolist(), strict=True))
-    if not unseen.size and not lost.size and not kept.size and manifest.equal_traces != equal:
+    equal = dict(zip(pairs_of(plan.task.strategies), sum(unit.equal for unit in units).tolist(), strict=True))
+    if not unseen.size and not lost.size and not kept.size and manifest.equal_orders != equal:
         problems.append(Problem(MANIFEST, "manifest", f"its counts of equal traces are wrong: they are {equal}"))
     return problems
 
@@ -166,16 +165,16 @@ def _look(
         if name not in entries:
             continue
         try:
-            rows = read_rows(data_dir(path) / name, entries[name].rows, plan.settings.size)
+            rows = read_rows(plan.task, data_dir(path) / name, entries[name].rows, plan.settings)
         except DamageError as error:
             problems.append(Problem(f"data/{name}", "damaged", str(error)))
             continue
-        files[split] = _Stored(rows.mazes.id, byte_columns(rows), _Faults(f"data/{name}"))
-        problems += _stored_problems(rows, ids, entries[name], files[split].faults, rule_check)
+        files[split] = stored = _Stored(rows.id, plan.task.columns(rows), _Faults(f"data/{name}"))
+        problems += _stored_problems(rows, stored, ids, entries[name], rule_check)
     none = np.empty(0, np.uint64)
-    keys, absent, unseen, equal = [none], [none], [none], np.zeros(len(STRATEGY_PAIRS), np.int64)
+    keys, absent, unseen, equal = [none], [none], [none], np.zeros(len(pairs_of(plan.task.strategies)), np.int64)
     for block in plan.blocks(ids):
-        block_ids, columns = block.traced.mazes.id, byte_columns(block.traced)
+        block_ids, columns = block.traced.id, plan.task.columns(block.traced)
         present = np.zeros(len(block_ids), bool)
         for index, split in enumerate(SPLITS):
             derived = np.flatnonzero(block.splits == index)
@@ -184,7 +183,7 @@ def _look(
                 absent.append(block_ids[derived[~present[derived]]])
             else:
                 unseen.append(block_ids[derived])
-        equal += equal_traces(block.traced, present)
+        equal += equal_orders(plan.task.orders(block.traced), present)
         keys.append(block.keys)
         step(len(block_ids))
     problems += [problem for stored in files.values() for problem in stored.faults.problems()]
@@ -198,13 +197,13 @@ def _look(
 
 
 def _stored_problems(
-    rows: TracedMazes, ids: range, entry: FileEntry, faults: _Faults, rule_check: RuleCheck | None
+    rows: Any, stored: _Stored, ids: range, entry: FileEntry, rule_check: RuleCheck | None
 ) -> list[Problem]:
     """What is wrong with the rows of a file of the unit `ids`, whatever the plan derives."""
-    stored = rows.mazes.id
-    faults.add(stored[(stored < ids.start) | (stored >= ids.stop)], "belongs in another file")
+    there = stored.ids
+    stored.faults.add(there[(there < ids.start) | (there >= ids.stop)], "belongs in another file")
     if rule_check is not None and len(rows):
-        faults.add(stored[~rule_check(rows)], "the rules reject a trace or the answer")
-    if f"{content_hash(row_hashes(rows)):016x}" == entry.content_hash:
+        stored.faults.add(there[~rule_check(rows)], "the rules reject a trace or the answer")
+    if f"{content_hash(row_hashes(there, stored.columns)):016x}" == entry.content_hash:
         return []
     return [Problem(f"data/{entry.name}", "rows", "its content hash is not the one in the manifest")]

@@ -88,6 +88,6 @@ def _problems(plan: DatasetPlan, ids: NDArray[np.int64]) -> NDArray[np.bytes_]:
     for run in np.split(ids, cuts):
         for begin in range(int(run[0]), int(run[-1]) + 1, BLOCK):
             wanted = run[(run >= begin) & (run < begin + BLOCK)]
-            mazes = plan.block(begin, min(begin + BLOCK, int(run[-1]) + 1)).traced.mazes
-            parts.append(problem_bytes(mazes.take(wanted - begin)))
+            traced = plan.block(begin, min(begin + BLOCK, int(run[-1]) + 1)).traced
+            parts.append(problem_bytes(plan.task.problems(traced.take(wanted - begin))))
     return np.concatenate(parts)

@@ -1,8 +1,8 @@
 """A data set in the forms that other programs read: lists in Parquet, lines of JSON, lines of plain text.
 
     list    a new directory, one Parquet file per file of the data set: binary columns become list<uint8>
-    jsonl   one line per problem and strategy, what `lol-data check` reads (see mazes_jsonl)
-    text    one line per problem and strategy, {"id", "strategy", "prompt", "completion"} (see tokenization.maze_text)
+    jsonl   one line per problem and strategy, what `lol-data check` reads
+    text    one line per problem and strategy, {"id", "strategy", "prompt", "completion"}
 
 Everything is written under a hidden temporary name beside its place and renamed at the end, so that nothing
 half-written ever has the name that was asked for. Rows are read file by file; memory stays flat.
@@ -23,21 +23,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lol_data.errors import LolDataError, RefusedError, UsageError
-from lol_data.mazes import MAZE_STRATEGIES, TracedMazes
 from lol_data.shards.engines import Progress
+from lol_data.shards.export_lines import LINES, LinesOf
 from lol_data.shards.manifest import FileEntry
 from lol_data.shards.reader import Dataset, read_file
-from lol_data.shards.schema import from_table
 from lol_data.shards.unit import data_dir
 from lol_data.shards.writer import sync
-from lol_data.tokenization.maze_text import (
-    concat,
-    decimals,
-    encode_completions,
-    encode_prompts,
-    join_cells,
-    join_edges,
-)
 
 FORMATS = ("list", "jsonl", "text")
 BATCH = 1024  # problems turned into lines at a time: their text stays in cache
@@ -94,35 +85,10 @@ def export_dataset(
         with _new_directory(Path(out)) as folder:
             _write_lists(dataset, wanted, folder, tick)
         return ExportResult(format, total, total)
-    lines_of = {"jsonl": jsonl_lines, "text": text_lines}[format]
+    lines_of = LINES[format][dataset.task.name]
     with _new_file(Path(out)) if isinstance(out, str | Path) else _stream(out) as file:
         _write_lines(dataset, wanted, lines_of, file, tick)
-    return ExportResult(format, total, total * len(MAZE_STRATEGIES))
-
-
-def jsonl_lines(traced: TracedMazes) -> pa.StringArray:
-    """Per problem the lines of all strategies, each with its end, as one string (B,). Form: see mazes_jsonl."""
-    mazes = traced.mazes
-    edges, answer = join_edges(mazes, "[{},{}]", ","), join_cells(traced.answer, "{}", ",")
-    start, goal = decimals(mazes.start), decimals(mazes.goal)
-    head = concat('{"id":', decimals(mazes.id), f',"size":{mazes.size},"edges":[', edges, '],"start":', start)
-    head = concat(head, ',"goal":', goal, ',"strategy":"')
-    lines = []
-    for strategy in MAZE_STRATEGIES:
-        trace = join_cells(traced.traces[strategy], "{}", ",")
-        lines += [head, f'{strategy}","trace":[', trace, '],"answer":[', answer, "]}\n"]
-    return concat(*lines)
-
-
-def text_lines(traced: TracedMazes) -> pa.StringArray:
-    """Per problem the lines {"id", "strategy", "prompt", "completion"} of all strategies, each with its end, (B,)."""
-    head = concat('{"id":', decimals(traced.mazes.id), ',"strategy":"')
-    lines = []
-    for strategy in MAZE_STRATEGIES:
-        prompt = encode_prompts(traced.mazes, strategy)
-        completion = encode_completions(traced.traces[strategy], traced.answer)
-        lines += [head, f'{strategy}","prompt":"', prompt, '","completion":"', completion, '"}\n']
-    return concat(*lines)
+    return ExportResult(format, total, total * len(dataset.task.strategies))
 
 
 def _wanted(dataset: Dataset, split: str | None, limit: int | None) -> list[tuple[FileEntry, int]]:
@@ -142,21 +108,22 @@ def _wanted(dataset: Dataset, split: str | None, limit: int | None) -> list[tupl
 def _write_lines(
     dataset: Dataset,
     wanted: list[tuple[FileEntry, int]],
-    lines_of: Callable[[TracedMazes], pa.StringArray],
+    lines_of: LinesOf,
     file: IO[bytes],
     tick: Callable[[int], None],
 ) -> None:
     for entry, rows in wanted:
         if not rows:
             continue
-        path, size = data_dir(dataset.path) / entry.name, int(dataset.manifest.settings["size"])
-        table = read_file(path, entry.rows, rows, size)
+        task, settings = dataset.task, dataset.settings
+        table = read_file(task, data_dir(dataset.path) / entry.name, entry.rows, rows, settings)
         for begin in range(0, rows, BATCH):
             batch = table.slice(begin, BATCH)
+            size = batch.num_rows
             # The lines follow each other in the array's buffer exactly as they are to stand in the file.
-            lines = lines_of(from_table(batch, path)).buffers()[2]
+            lines = lines_of(task.from_tables([batch], settings, task.strategies, 1)).buffers()[2]
             file.write(memoryview(lines))
-            tick(batch.num_rows)
+            tick(size)
 
 
 def _write_lists(
@@ -165,8 +132,8 @@ def _write_lists(
     for entry, rows in wanted:
         if entry.rows and not rows:
             continue  # behind the limit
-        path, size = data_dir(dataset.path) / entry.name, int(dataset.manifest.settings["size"])
-        table = read_file(path, entry.rows, rows, size)
+        path = data_dir(dataset.path) / entry.name
+        table = read_file(dataset.task, path, entry.rows, rows, dataset.settings)
         columns = {name: _as_lists(table[name].combine_chunks()) for name in table.column_names}
         fields = [pa.field(name, column.type, nullable=False) for name, column in columns.items()]
         lists = pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))

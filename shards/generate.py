@@ -25,7 +25,7 @@ from lol_data.generators.fingerprint import SPLITS
 from lol_data.shards.card import CARD, dataset_card
 from lol_data.shards.duplicates import UnitKeys, duplicate_ids
 from lol_data.shards.engines import ENGINES, Job, Progress, default_workers, ensure_units, rows_of, run_threads
-from lol_data.shards.kernels import STRATEGY_PAIRS
+from lol_data.shards.kernels import pairs_of
 from lol_data.shards.lock import BusyError, directory_lock, units_lock
 from lol_data.shards.manifest import (
     LISTED_DUPLICATES,
@@ -136,7 +136,7 @@ class _Run:
         results = self._ensure([Job(unit) for unit in self.units])
         receipts, made = [receipt for receipt, _ in results], sum(made for _, made in results)
         again = self._drop_duplicates(receipts)
-        manifest = _sign(identity, self.out, receipts)
+        manifest = _sign(self.plan, identity, self.out, receipts)
         return GenerateResult("made", manifest, made + again, len(self.units) - made, again)
 
     def _ensure(self, jobs: list[Job]) -> list[tuple[Receipt, bool]]:
@@ -241,10 +241,10 @@ def _refuse_foreign_files(plan: DatasetPlan, out: Path) -> None:
             raise RefusedError(f"{data_dir(out) / foreign[0]}: is no part of this data set; move it away and try again")
 
 
-def _sign(identity: dict[str, Any], out: Path, receipts: list[Receipt]) -> Manifest:
+def _sign(plan: DatasetPlan, identity: dict[str, Any], out: Path, receipts: list[Receipt]) -> Manifest:
     files = sorted((entry for receipt in receipts for entry in receipt.files), key=lambda entry: entry.name)
     dropped = [id for receipt in receipts for id in receipt.dropped]
-    whole = totals(files)
+    whole, pairs = totals(files), pairs_of(plan.task.strategies)
     manifest = Manifest(
         **identity,
         rows=whole["rows"],
@@ -252,7 +252,7 @@ def _sign(identity: dict[str, Any], out: Path, receipts: list[Receipt]) -> Manif
         content_hash=whole["content_hash"],
         splits={split: totals([entry for entry in files if entry.split == split]) for split in SPLITS},
         duplicates={"dropped": len(dropped), "ids": dropped if len(dropped) <= LISTED_DUPLICATES else None},
-        equal_traces={pair: sum(receipt.equal_traces[pair] for receipt in receipts) for pair in STRATEGY_PAIRS},
+        equal_orders={pair: sum(receipt.equal_orders[pair] for receipt in receipts) for pair in pairs},
         files=files,
     )
     write_atomic(out / CARD, dataset_card(manifest).encode(), scratch_dir(out))

@@ -1,4 +1,4 @@
-"""What is computed for every row while it passes: its content hash, strategies with equal traces, what differs.
+"""What is computed for every row while it passes: its content hash, strategies with equal orders, what differs.
 
 The content hash of a set of rows is the sum of its row hashes modulo 2^64. It depends on the rows alone: not on their
 order, the shard size, the encoding or the library that wrote the file.
@@ -6,6 +6,7 @@ order, the shard size, the encoding or the library that wrote the file.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -13,22 +14,14 @@ from numpy.typing import NDArray
 
 from lol_data.generators.rng import GOLDEN, mix
 from lol_data.jit import njit
-from lol_data.mazes import MAZE_STRATEGIES, Mazes, TracedMazes
 from lol_data.ragged import Ragged
 
-STRATEGY_PAIRS = tuple(f"{a}={b}" for a, b in combinations(MAZE_STRATEGIES, 2))
 
-
-def row_hashes(traced: TracedMazes) -> NDArray[np.uint64]:
-    """One 64-bit hash per row, uint64 (B,), over id, size, openings, start, goal, answer and every trace."""
-    mazes = traced.mazes
-    out = mazes.id + np.uint64(mazes.size)
-    ends = _of_equal_width(np.stack([mazes.start, mazes.goal], 1))
-    traces = (traced.traces[name] for name in MAZE_STRATEGIES)
-    columns = [_of_equal_width(mazes.openings), ends, traced.answer, *traces]
-    longest = max((int(column.lengths.max(initial=0)) for column in columns), default=0)
-    weights = _weights(longest)
-    for column in columns:
+def row_hashes(ids: NDArray[np.uint64], columns: Mapping[str, Ragged]) -> NDArray[np.uint64]:
+    """One 64-bit hash per row, uint64 (B,), over its id and every column of bytes, in their order."""
+    out = ids.copy()
+    weights = _weights(max((int(column.lengths.max(initial=0)) for column in columns.values()), default=0))
+    for column in columns.values():
         _hash_column(np.ascontiguousarray(column.values), column.offsets, weights, out)
     return out
 
@@ -38,13 +31,14 @@ def content_hash(hashes: NDArray[np.uint64]) -> int:
     return int(hashes.sum(dtype=np.uint64))
 
 
-def equal_traces(traced: TracedMazes, keep: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Kept rows in which two strategies visit the same cells in the same order, int64 (len(STRATEGY_PAIRS),).
+def pairs_of(strategies: Sequence[str]) -> list[str]:
+    """Every pair of strategies, as "bfs=dfs"."""
+    return [f"{a}={b}" for a, b in combinations(strategies, 2)]
 
-    Of a depth-first walk, which comes back to cells, the order of first visits counts; any other trace is its order.
-    """
-    orders = {**traced.traces, "dfs": first_visits(traced.traces["dfs"])}
-    pairs = combinations([orders[name] for name in MAZE_STRATEGIES], 2)
+
+def equal_orders(orders: Mapping[str, Ragged], keep: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Kept rows in which two strategies have the same order, int64, one per pair as in `pairs_of`."""
+    pairs = combinations(orders.values(), 2)
     return np.array([_count_equal(a.values, a.offsets, b.values, b.offsets, keep) for a, b in pairs], np.int64)
 
 
@@ -55,28 +49,11 @@ def first_visits(walks: Ragged) -> Ragged:
     return Ragged(values[: offsets[-1]], offsets)
 
 
-def problem_bytes(mazes: Mazes) -> NDArray[np.bytes_]:
-    """The problem of every row as one fixed-width value, (B,): equal values, equal problems."""
-    rows = np.concatenate([mazes.openings, mazes.start[:, None], mazes.goal[:, None]], axis=1)
+def problem_bytes(problems: NDArray[np.uint8]) -> NDArray[np.bytes_]:
+    """Every row of a matrix (B, width) as one value, (B,): equal values, equal rows."""
     # A last byte that is never zero: NumPy strips trailing zeros of its bytes type when values are compared.
-    rows = np.concatenate([rows, np.ones((len(rows), 1), np.uint8)], axis=1)
+    rows = np.concatenate([problems, np.ones((len(problems), 1), np.uint8)], axis=1)
     return np.ascontiguousarray(rows).view(f"S{rows.shape[1]}").reshape(-1)
-
-
-def byte_columns(traced: TracedMazes) -> dict[str, Ragged]:
-    """Every column but id and size under its name on disk, as rows of uint8; for `passages` the openings."""
-    mazes = traced.mazes
-    return {
-        "passages": _of_equal_width(mazes.openings),
-        "start": _of_equal_width(mazes.start[:, None]),
-        "goal": _of_equal_width(mazes.goal[:, None]),
-        "answer": traced.answer,
-        **{name: traced.traces[name] for name in MAZE_STRATEGIES},
-    }
-
-
-def _of_equal_width(rows: NDArray[np.uint8]) -> Ragged:
-    return Ragged(rows.reshape(-1), np.arange(len(rows) + 1, dtype=np.int64) * rows.shape[1])
 
 
 @njit

@@ -81,7 +81,7 @@ class Receipt:
     unit: int
     files: list[FileEntry]
     dropped: list[int]
-    equal_traces: dict[str, int]
+    equal_orders: dict[str, int]
     keys_sha256: str
 
     def write(self, path: Path, scratch: Path) -> None:
@@ -99,7 +99,7 @@ class Manifest:
     """Everything a user of the data set has to know, and what `verify` holds the files to.
 
     duplicates: {"dropped": count, "ids": the ids, or null when there are more than LISTED_DUPLICATES}.
-    equal_traces: rows in which two strategies visit the same cells in the same order, per pair "bfs=dfs".
+    equal_orders: rows that two strategies search in the same order of cells, per pair "bfs=dfs".
     probe: content hash of the first rows that the plan derives, which tells two versions of the generator apart.
     """
 
@@ -117,7 +117,7 @@ class Manifest:
     content_hash: str
     splits: dict[str, dict[str, Any]]
     duplicates: dict[str, Any]
-    equal_traces: dict[str, int]
+    equal_orders: dict[str, int]
     files: list[FileEntry] = field(default_factory=list)
     schema_version: int = SCHEMA_VERSION
 

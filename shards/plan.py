@@ -7,7 +7,7 @@ it, and writes one file per split.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
 
@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from lol_data import __version__
 from lol_data.errors import DamageError, UsageError
-from lol_data.generators.fingerprint import SPLITS, assign_splits, maze_fingerprint, maze_key
-from lol_data.generators.maze import MazeSettings, generate_mazes
-from lol_data.mazes import TracedMazes
+from lol_data.generators.fingerprint import SPLITS, assign_splits
+from lol_data.generators.maze import MazeSettings
 from lol_data.shards.kernels import content_hash, row_hashes
+from lol_data.shards.task import Settings, Task, Traced, task_named
 
-TASK = "maze"
 BLOCK = 4096  # ids generated at a time: small enough to stay in cache and to stop promptly, and part of the format
 MAX_UNITS = 99_999  # shard names have five digits, the only form that Hugging Face recognises
 MAX_SHARD_ROWS = 1_000_000  # a unit is encoded in memory, about 150 bytes a row
@@ -33,11 +32,17 @@ class DatasetPlan:
     """Rows 0 .. n - 1 of (settings, seed), in units of `shard_rows` ids, split by fingerprint."""
 
     n: int
-    settings: MazeSettings = field(default_factory=MazeSettings)
+    settings: Settings = field(default_factory=MazeSettings)
     seed: int = 0
     shard_rows: int = 100_000
     validation_share: float = 0.01
     test_share: float = 0.01
+    task_name: str = "maze"
+
+    @property
+    def task(self) -> Task:
+        """What the rows are of."""
+        return task_named(self.task_name)
 
     def validate(self) -> None:
         """Raises UsageError naming the first option that cannot be."""
@@ -75,14 +80,15 @@ class DatasetPlan:
 
     def block(self, begin: int, end: int) -> Block:
         """The rows begin .. end - 1, with their keys and splits."""
-        traced = generate_mazes(self.settings, self.seed, begin, end)
-        splits = assign_splits(maze_fingerprint(traced.mazes), self.validation_share, self.test_share)
-        return Block(traced, maze_key(traced.mazes), splits)
+        traced = self.task.generate(self.settings, self.seed, begin, end)
+        splits = assign_splits(self.task.fingerprints(traced), self.validation_share, self.test_share)
+        return Block(traced, self.task.keys(traced), splits)
 
     def probe(self) -> str:
         """Content hash of the first rows this code derives; compiles everything a unit needs on the way."""
         block = self.block(0, PROBE_ROWS)
-        return f"{content_hash(row_hashes(block.traced) + block.splits):016x}"
+        hashes = row_hashes(block.traced.id, self.task.columns(block.traced))
+        return f"{content_hash(hashes + block.splits):016x}"
 
     def identity(self) -> dict[str, Any]:
         """Plan, versions and probe: two writers may work on the same directory only when these are equal."""
@@ -90,17 +96,17 @@ class DatasetPlan:
 
     def fields(self) -> dict[str, Any]:
         """Task and options as they are stored, defaults resolved: the same rows, the same fields."""
-        options = asdict(self)
-        options["settings"]["min_path"] = self.settings.least_path
-        return {"task": TASK, **options}
+        names = ("n", "seed", "shard_rows", "validation_share", "test_share")
+        options = {name: getattr(self, name) for name in names}
+        return {"task": self.task_name, "settings": self.task.fields(self.settings), **options}
 
     @staticmethod
     def from_identity(identity: Mapping[str, Any]) -> DatasetPlan:
         """The plan again, from `identity()` or from a manifest's fields. Raises DamageError."""
         try:
-            names = ("n", "seed", "shard_rows", "validation_share", "test_share")
-            options = {name: identity[name] for name in names}
-            plan = DatasetPlan(settings=MazeSettings(**identity["settings"]), **options)
+            options = {name: identity[name] for name in ("n", "seed", "shard_rows", "validation_share", "test_share")}
+            settings = task_named(identity["task"]).settings_of(identity["settings"])
+            plan = DatasetPlan(settings=settings, task_name=identity["task"], **options)
             plan.validate()
         except (TypeError, KeyError, UsageError) as error:
             raise DamageError(f"the stored plan is none that this version knows: {error}") from None
@@ -111,7 +117,7 @@ class DatasetPlan:
 class Block:
     """Consecutive rows. keys: uint64 (B,), equal for equal problems. splits: uint8 (B,), index into SPLITS."""
 
-    traced: TracedMazes
+    traced: Traced
     keys: NDArray[np.uint64]
     splits: NDArray[np.uint8]
 

@@ -17,19 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lol_data.generators.fingerprint import maze_fingerprint
-from lol_data.jit import njit
-from lol_data.mazes import MAZE_STRATEGIES, Mazes, TracedMazes
 from lol_data.shards.engines import Progress, default_workers, run_threads
 from lol_data.shards.manifest import FileEntry
-from lol_data.shards.reader import Dataset, read_file
-from lol_data.shards.schema import from_table
+from lol_data.shards.reader import Dataset, read_rows
+from lol_data.shards.task import Task
 from lol_data.shards.unit import Stopped, data_dir
 
 QUANTILES = (5, 25, 50, 75, 95)  # per cent
 SLICE_ROWS = 2**26  # fingerprints sorted at a time, 1.1 GB
-FEATURES = ("dead_ends", "junctions", "manhattan_distance")
-PLACES = ("start", "goal")
+KINDS = ("lengths", "features", "places")
 BARS = " ▁▂▃▄▅▆▇█"
 
 
@@ -84,14 +80,17 @@ class Equivalence:
 class DatasetStats:
     """Figures of a whole data set.
 
-    splits: rows of each. lengths: of the trace of every strategy and of the answer, in cells. features: of the
-    problems. places: int64 (size, size) per name, how often each cell is start, and goal. duplicates: exact ones that
-    were left out. equal_traces: rows that two strategies search in the same order of cells, per pair "bfs=dfs".
+    splits: rows of each. lengths: of the trace of every strategy, and of the answer where its length varies, in
+    `unit`. features: of the problems, see `Task.measures`. places: int64, a grid per name, see `Task.places`.
+    duplicates: exact ones that were left out. equal_orders: rows that two strategies search in the same order of
+    cells, per pair "bfs=dfs".
     """
 
     path: str
     task: str
-    size: int
+    title: str
+    unit: str
+    symmetries: str
     rows: int
     bytes: int
     splits: dict[str, int]
@@ -99,7 +98,7 @@ class DatasetStats:
     features: dict[str, Distribution]
     places: dict[str, NDArray[np.int64]]
     duplicates: int
-    equal_traces: dict[str, int]
+    equal_orders: dict[str, int]
     equivalence: Equivalence
 
     def as_json(self) -> dict[str, Any]:
@@ -107,7 +106,8 @@ class DatasetStats:
         return {
             "path": self.path,
             "task": self.task,
-            "size": self.size,
+            "title": self.title,
+            "unit": self.unit,
             "rows": self.rows,
             "bytes": self.bytes,
             "splits": self.splits,
@@ -115,9 +115,9 @@ class DatasetStats:
             "features": {name: values.as_json() for name, values in self.features.items()},
             "places": {name: counts.tolist() for name, counts in self.places.items()},
             "duplicates": self.duplicates,
-            "equal_traces": {
+            "equal_orders": {
                 pair: {"rows": count, "share": count / self.rows if self.rows else None}
-                for pair, count in self.equal_traces.items()
+                for pair, count in self.equal_orders.items()
             },
             "equivalence": {
                 "distinct": self.equivalence.distinct,
@@ -135,27 +135,28 @@ def dataset_stats(
     slice_rows: fingerprints held at a time, about; sorting them takes 17 bytes each. Raises DamageError for a file
     that is not what the manifest says.
     """
-    manifest = dataset.manifest
-    size = int(manifest.settings["size"])
+    manifest, task = dataset.manifest, dataset.task
     slices = max(1, -(-manifest.rows // slice_rows))
-    tally = _Tally(dataset, size, manifest.rows * slices, progress or (lambda done, total: None))
+    tally = _Tally(dataset, manifest.rows * slices, progress or (lambda done, total: None))
     parts = []
     for low, high in pairwise([index * 2**64 // slices for index in range(slices + 1)]):
         tally.read_slice(low, high, workers or default_workers())
         parts.append(_equivalence(tally.take_keys()))
-    counts = tally.counts
+    lengths, features, places = (tally.counts[kind] for kind in KINDS)
     return DatasetStats(
         path=str(dataset.path),
         task=manifest.task,
-        size=size,
+        title=task.title(dataset.settings),
+        unit=task.length_unit,
+        symmetries=task.symmetries,
         rows=manifest.rows,
         bytes=manifest.bytes,
         splits={split: dataset.rows(split) for split in dataset.splits},
-        lengths={name: Distribution(counts[name]) for name in (*MAZE_STRATEGIES, "answer")},
-        features={name: Distribution(counts[name]) for name in FEATURES},
-        places={name: _sum(counts[name], np.zeros(size**2, np.int64)).reshape(size, size) for name in PLACES},
+        lengths={name: Distribution(counts) for name, counts in lengths.items()},
+        features={name: Distribution(counts) for name, counts in features.items()},
+        places=places,
         duplicates=manifest.duplicates["dropped"],
-        equal_traces=dict(manifest.equal_traces),
+        equal_orders=dict(manifest.equal_orders),
         equivalence=Equivalence(
             sum(part.distinct for part in parts),
             sum(part.sharing_rows for part in parts),
@@ -184,10 +185,10 @@ def _equivalence(splits: Iterable[NDArray[np.uint64]]) -> Equivalence:
 class _Tally:
     """Counts of all files read so far, and the fingerprints of a slice per split; files come from many threads."""
 
-    def __init__(self, dataset: Dataset, size: int, total: int, progress: Progress) -> None:
-        self.counts: dict[str, NDArray[np.int64]] = {}
+    def __init__(self, dataset: Dataset, total: int, progress: Progress) -> None:
+        self.counts: dict[str, dict[str, NDArray[np.int64]]] = {}
         self._keys: dict[str, list[NDArray[np.uint64]]] = {}
-        self._dataset, self._size = dataset, size
+        self._dataset, self._task, self._settings = dataset, dataset.task, dataset.settings
         self._done, self._total, self._progress = 0, total, progress
         self._stop, self._lock = threading.Event(), threading.Lock()
 
@@ -200,14 +201,16 @@ class _Tally:
             if self._stop.is_set():
                 raise Stopped
             path = data_dir(self._dataset.path) / entry.name
-            traced = from_table(read_file(path, entry.rows, size=self._size), path)
-            keys = maze_fingerprint(traced.mazes)
-            counts = _count(traced) if first else {}
+            traced = read_rows(self._task, path, entry.rows, self._settings)
+            keys = self._task.fingerprints(traced)
+            counts = _count(self._task, traced) if first else {}
             with self._lock:
                 inside = (keys >= np.uint64(low)) & (keys <= np.uint64(high - 1))
                 self._keys[entry.split].append(keys[inside])
-                for name, values in counts.items():
-                    self.counts[name] = _sum(self.counts.get(name, values[:0]), values)
+                for kind, found in counts.items():
+                    whole = self.counts.setdefault(kind, {})
+                    for name, values in found.items():
+                        whole[name] = _sum(whole[name], values) if name in whole else values
                 self._done += entry.rows
 
         run_threads(look, self._dataset.manifest.files, workers, self._stop, self._tick)
@@ -221,45 +224,20 @@ class _Tally:
         self._progress(self._done, self._total)
 
 
-def _count(traced: TracedMazes) -> dict[str, NDArray[np.int64]]:
-    """How often every value occurs in the rows, per quantity."""
-    mazes = traced.mazes
-    lengths = {name: np.bincount(trace.lengths) for name, trace in traced.traces.items()}
-    features = _count_features(mazes)
-    cells = mazes.size**2
-    places = {name: np.bincount(getattr(mazes, name), minlength=cells) for name in PLACES}
-    return lengths | {"answer": np.bincount(traced.answer.lengths)} | features | places
-
-
-def _count_features(mazes: Mazes) -> dict[str, NDArray[np.int64]]:
-    """dead_ends: cells with one opening. junctions: with three or more. manhattan_distance: from start to goal."""
-    exits = np.array([bin(openings).count("1") for openings in range(16)], np.uint8)
-    dead_ends, junctions = (np.zeros(mazes.size**2 + 1, np.int64) for _ in range(2))
-    _count_exits(mazes.openings, exits, dead_ends, junctions)
-    one, other = (np.divmod(column.astype(np.int64), mazes.size) for column in (mazes.start, mazes.goal))
-    distance = abs(one[0] - other[0]) + abs(one[1] - other[1])
+def _count(task: Task, traced: Any) -> dict[str, dict[str, NDArray[np.int64]]]:
+    """How often every value occurs in the rows, per kind and quantity."""
+    columns = task.columns(traced)
+    lengths = {name: columns[name].lengths for name in (*task.strategies, "answer") if name in columns}
     return {
-        "dead_ends": np.trim_zeros(dead_ends, "b"),
-        "junctions": np.trim_zeros(junctions, "b"),
-        "manhattan_distance": np.bincount(distance),
+        "lengths": {name: np.bincount(values) for name, values in lengths.items()},
+        "features": {name: np.bincount(values) for name, values in task.measures(traced).items()},
+        "places": task.places(traced),
     }
 
 
-@njit
-def _count_exits(
-    openings: NDArray[np.uint8], exits: NDArray[np.uint8], dead_ends: NDArray[np.int64], junctions: NDArray[np.int64]
-) -> None:
-    for row in range(len(openings)):
-        ones = more = 0
-        for cell in range(openings.shape[1]):
-            count = exits[openings[row, cell]]
-            ones += count == 1
-            more += count > 2
-        dead_ends[ones] += 1
-        junctions[more] += 1
-
-
 def _sum(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
+    if a.ndim > 1:
+        return a + b
     total = np.zeros(max(len(a), len(b)), np.int64)
     total[: len(a)] += a
     total[: len(b)] += b
@@ -270,13 +248,13 @@ def stats_table(stats: DatasetStats) -> str:
     """The figures for a terminal, at most 100 columns."""
     rows, same = stats.rows, stats.equivalence
     splits = ", ".join(f"{count:,} {split}" for split, count in stats.splits.items())
-    equal = [f"{count:>13,}  {pair} ({_share(count, rows)})" for pair, count in stats.equal_traces.items() if count]
+    equal = [f"{count:>13,}  {pair} ({_share(count, rows)})" for pair, count in stats.equal_orders.items() if count]
     return "\n".join(
         [
             stats.path,
-            f"{rows:,} problems ({stats.task}, {stats.size} x {stats.size}), {stats.bytes / 1e6:,.1f} MB: {splits}",
+            f"{rows:,} {stats.title}, {stats.bytes / 1e6:,.1f} MB: {splits}",
             "",
-            *_distribution_lines("length in cells", stats.lengths),
+            *_distribution_lines(f"length in {stats.unit}", stats.lengths),
             "",
             *_distribution_lines("of a problem", stats.features),
             *(_place_line(name, counts) for name, counts in stats.places.items() if rows),
@@ -284,7 +262,7 @@ def stats_table(stats: DatasetStats) -> str:
             "problems that two strategies search in the same order",
             *(equal or [f"{0:>13}  of any two"]),
             "",
-            "equivalent problems (the 8 symmetries, start and goal exchanged)",
+            f"equivalent problems ({stats.symmetries})",
             f"{stats.duplicates:>13,}  exact duplicates left out",
             f"{same.distinct:>13,}  problems, equivalent ones counted once",
             f"{same.sharing_rows:>13,}  equivalent to another one of their split ({_share(same.sharing_rows, rows)})",

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from lol_data.errors import DamageError
 from lol_data.generators.fingerprint import SPLITS
 from lol_data.shards.duplicates import UnitKeys
-from lol_data.shards.kernels import STRATEGY_PAIRS, content_hash, equal_traces, row_hashes
+from lol_data.shards.kernels import content_hash, equal_orders, pairs_of, row_hashes
 from lol_data.shards.manifest import WORK, FileEntry, Receipt, file_sha256, sha256
 from lol_data.shards.plan import DatasetPlan
-from lol_data.shards.schema import to_batch
 from lol_data.shards.writer import ShardEncoder, write_atomic
 
 
@@ -52,21 +51,22 @@ def encode_unit(
     """The files of a range of ids, in memory.
 
     drop: ids to leave out. step: called with the rows of every block; what it raises ends the work.
-    Gives per split (bytes, rows, content hash); the keys of all ids, uint64 (ids,); and the counts of `equal_traces`.
+    Gives per split (bytes, rows, content hash); the keys of all ids, uint64 (ids,); and the counts of `equal_orders`.
     """
-    dropped = np.array(sorted(drop), np.uint64)
-    encoders = {split: ShardEncoder() for split in SPLITS}
+    task, dropped = plan.task, np.array(sorted(drop), np.uint64)
+    encoders = {split: ShardEncoder(task.schema) for split in SPLITS}
     hashes = dict.fromkeys(SPLITS, 0)
-    keys, equal = [np.empty(0, np.uint64)], np.zeros(len(STRATEGY_PAIRS), np.int64)
+    keys, equal = [np.empty(0, np.uint64)], np.zeros(len(pairs_of(task.strategies)), np.int64)
     for block in plan.blocks(ids):
-        batch, row_hash = to_batch(block.traced), row_hashes(block.traced)
-        kept = ~np.isin(block.traced.mazes.id, dropped)
+        ids_here = block.traced.id
+        batch, row_hash = task.to_batch(block.traced), row_hashes(ids_here, task.columns(block.traced))
+        kept = ~np.isin(ids_here, dropped)
         for index, split in enumerate(SPLITS):
             rows = kept & (block.splits == index)
             encoders[split].add(batch.filter(pa.array(rows)))
             hashes[split] = (hashes[split] + content_hash(row_hash[rows])) % 2**64
         keys.append(block.keys)
-        equal += equal_traces(block.traced, kept)
+        equal += equal_orders(task.orders(block.traced), kept)
         step(len(block.keys))
     files = {split: (encoder.finish(), encoder.rows, hashes[split]) for split, encoder in encoders.items()}
     return files, np.concatenate(keys), equal
@@ -90,7 +90,7 @@ def make_unit(
         entries.append(FileEntry(names[split], split, rows, data.size, sha256(data), f"{content:016x}"))
     stored_keys = UnitKeys.of(keys).to_bytes()
     write_atomic(keys_path(out, unit), stored_keys, scratch_dir(out))
-    counts = dict(zip(STRATEGY_PAIRS, equal.tolist(), strict=True))
+    counts = dict(zip(pairs_of(plan.task.strategies), equal.tolist(), strict=True))
     receipt = Receipt(unit, entries, sorted(drop), counts, sha256(stored_keys))
     receipt.write(receipt_path(out, unit), scratch_dir(out))
     return receipt

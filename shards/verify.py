@@ -8,6 +8,7 @@ a rule checker, which knows nothing of the solvers, judge the traces.
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,7 +24,6 @@ from lol_data.shards.kernels import content_hash, row_hashes
 from lol_data.shards.manifest import MANIFEST, WORK, FileEntry, Manifest, file_sha256, totals
 from lol_data.shards.plan import DatasetPlan
 from lol_data.shards.reader import read_file
-from lol_data.shards.schema import from_table
 from lol_data.shards.unit import data_dir
 
 
@@ -46,13 +46,13 @@ class VerifyReport:
 def verify_dataset(
     path: Path | str,
     deep: bool = False,
-    rule_check: RuleCheck | None = None,
+    rule_checks: Mapping[str, RuleCheck] | None = None,
     progress: Progress | None = None,
     workers: int | None = None,
 ) -> VerifyReport:
     """Look at every file of a data set, and with `deep` at every row.
 
-    rule_check: judges rows by rule, given by the caller because this room does not know the rules; deep only.
+    rule_checks: per task what judges rows by rule, given by the caller because this room knows no rules; deep only.
     Damage is reported, never raised. Raises UsageError when there is no data set at all in `path`.
     """
     path, workers = Path(path), workers or default_workers()
@@ -75,10 +75,12 @@ def verify_dataset(
     except DamageError as error:
         report.problems.append(Problem(MANIFEST, "manifest", str(error)))
         return report
-    _check_files(path, manifest, report, workers, progress)
+    _check_files(path, manifest, plan, report, workers, progress)
     if deep:
         skip = {problem.path for problem in report.problems}
-        report.problems += check_rows(path, manifest, plan, skip, workers, progress, rule_check)
+        report.problems += check_rows(
+            path, manifest, plan, skip, workers, progress, (rule_checks or {}).get(plan.task.name)
+        )
     report.problems.sort(key=lambda problem: (problem.path, problem.kind))
     return report
 
@@ -99,12 +101,14 @@ def _consistent_plan(manifest: Manifest, path: Path) -> DatasetPlan:
     return plan
 
 
-def _check_files(path: Path, manifest: Manifest, report: VerifyReport, workers: int, progress: Progress) -> None:
+def _check_files(
+    path: Path, manifest: Manifest, plan: DatasetPlan, report: VerifyReport, workers: int, progress: Progress
+) -> None:
     """Hold every file of `data/` to its hash."""
     owner = {entry.sha256: entry for entry in manifest.files if entry.rows}
 
     def look(entry: FileEntry) -> Problem | None:
-        return _file_problem(data_dir(path) / entry.name, f"data/{entry.name}", entry, owner)
+        return _file_problem(plan, data_dir(path) / entry.name, f"data/{entry.name}", entry, owner)
 
     problems = run_threads(look, manifest.files, workers, threading.Event())
     report.problems += [problem for problem in problems if problem]
@@ -117,7 +121,9 @@ def _check_files(path: Path, manifest: Manifest, report: VerifyReport, workers: 
         progress(manifest.rows, manifest.rows)
 
 
-def _file_problem(path: Path, name: str, entry: FileEntry, owner: dict[str, FileEntry]) -> Problem | None:
+def _file_problem(
+    plan: DatasetPlan, path: Path, name: str, entry: FileEntry, owner: dict[str, FileEntry]
+) -> Problem | None:
     try:
         size, found = path.stat().st_size, file_sha256(path)
     except FileNotFoundError:
@@ -128,19 +134,23 @@ def _file_problem(path: Path, name: str, entry: FileEntry, owner: dict[str, File
         return None
     if found in owner:
         return Problem(name, "swapped", f"it holds what belongs in {owner[found].name}")
-    if _is_foreign(path, entry):
-        return Problem(name, "foreign", "a sound file of maze rows, but not the one that was written here")
+    if _is_foreign(plan, path, entry):
+        return Problem(name, "foreign", f"a sound file of {plan.task.problem} rows, but not the one written here")
     if size != entry.bytes:
         return Problem(name, "damaged", f"it has {size:,} bytes, {entry.bytes:,} were written")
     return Problem(name, "damaged", "its bytes are not those that were written")
 
 
-def _is_foreign(path: Path, entry: FileEntry) -> bool:
+def _is_foreign(plan: DatasetPlan, path: Path, entry: FileEntry) -> bool:
     """Whether a file with a wrong hash is a sound one, page checksums and all, that holds other rows."""
+    task = plan.task
     try:
         with pq.ParquetFile(path) as file:
             rows = file.metadata.num_rows
-        traced = from_table(read_file(path, rows), path)
+        table = read_file(task, path, rows)
+        if task.check(table, plan.settings, task.strategies) is not None:
+            return True
+        traced = task.from_tables([table], plan.settings, task.strategies, 1)
     except (OSError, ValueError, pa.ArrowException, DamageError):
         return False
-    return f"{content_hash(row_hashes(traced)):016x}" != entry.content_hash
+    return f"{content_hash(row_hashes(traced.id, task.columns(traced))):016x}" != entry.content_hash

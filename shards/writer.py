@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lol_data.errors import LolDataError
-from lol_data.shards.schema import MAZE_SCHEMA
 
 ROW_GROUP = 2048  # rows from which on a row group is closed; blocks of 4096 ids make groups of 2k to 6k rows
 
@@ -36,15 +35,15 @@ PARQUET_OPTIONS = {
 class ShardEncoder:
     """Collects the rows of one file; `finish` gives its bytes, a pure function of the batches added."""
 
-    def __init__(self) -> None:
+    def __init__(self, schema: pa.Schema) -> None:
         self.rows = 0
         self._sink = pa.BufferOutputStream()
-        self._writer = pq.ParquetWriter(self._sink, MAZE_SCHEMA, **PARQUET_OPTIONS)
+        self._writer = pq.ParquetWriter(self._sink, schema, **PARQUET_OPTIONS)
         self._pending: list[pa.RecordBatch] = []
         self._pending_rows = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Append the rows of a batch of MAZE_SCHEMA."""
+        """Append the rows of a batch of the schema."""
         if batch.num_rows:
             self._pending.append(batch)
             self._pending_rows += batch.num_rows

@@ -2,6 +2,7 @@
 
 PAD, BOS, EOS, TRACE, ANSWER, NEUTRAL = range(6)
 SPECIAL_NAMES = ("<pad>", "<bos>", "<eos>", "<trace>", "<answer>", "<neutral>")
+STRATEGY_BASE = len(SPECIAL_NAMES)  # the task's own strategies follow, in their order
 
 # What a parser can say of one output; OK is the only good one.
 PARSE_REASONS = ("ok", "empty", "bad_token", "missing_answer", "missing_eos", "out_of_range")

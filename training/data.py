@@ -17,11 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lol_data.errors import UsageError
-from lol_data.mazes import MAZE_STRATEGIES, TracedMazes
 from lol_data.ragged import Ragged
-from lol_data.tokenization.maze import MazeLayout, encode_problem_suffixes, join
-
-STRATEGIES = len(MAZE_STRATEGIES)
+from lol_data.tokenization.layout import join
+from lol_data.tokenization.tasks import AnyLayout, Traced, layout_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +35,29 @@ class Batch:
 class Sequences:
     """Every (problem, strategy) of a split as tokens."""
 
-    def __init__(self, layout: MazeLayout, prompts: NDArray[np.uint8], suffixes: Ragged):
+    def __init__(self, layout: AnyLayout, prompts: NDArray[np.uint8], suffixes: Ragged):
         """prompts: uint8 (B, P), one per problem. suffixes: uint8 rows, five per problem."""
         self.layout, self._prompts, self._suffixes = layout, prompts, suffixes
 
     @staticmethod
-    def of(traced: TracedMazes, field: int) -> Sequences:
-        """Encode a batch of traced mazes; raises UsageError when there is none."""
+    def of(traced: Traced, field: int) -> Sequences:
+        """Encode a batch of traced problems.
+
+        Raises UsageError when there is none, or one that is longer than what an evaluation decodes.
+        """
         if not len(traced):
             raise UsageError("the training split is empty; make a larger data set")
-        layout = MazeLayout(traced.mazes.size, field)
-        prompts = layout.prompts(traced.mazes, np.zeros(len(traced), np.int64))
-        return Sequences(layout, prompts, encode_problem_suffixes(traced))
+        layout = layout_of(traced, field)
+        problems = layout.problems(traced)
+        suffixes = layout.problem_suffixes(traced)
+        longest = int(suffixes.lengths.argmax())
+        if suffixes.lengths[longest] > layout.longest_suffix:
+            row, strategy = divmod(longest, len(layout.strategies))
+            raise UsageError(
+                f"problem {problems.id[row]}: {layout.strategies[strategy]} takes {suffixes.lengths[longest]} tokens "
+                f"behind the prompt, more than the {layout.longest_suffix} of {layout.kind}; leave it out"
+            )
+        return Sequences(layout, layout.prompts(problems, np.zeros(len(traced), np.int64)), suffixes)
 
     def __len__(self) -> int:
         return len(self._suffixes)
@@ -60,8 +69,9 @@ class Sequences:
 
     def gather(self, samples: NDArray[np.int64]) -> Batch:
         """One padded micro-batch."""
-        prompts = self._prompts[samples // STRATEGIES]
-        prompts[:, -self.layout.field :] = self.layout.field_token(samples % STRATEGIES)[:, None]
+        problems, strategies = np.divmod(samples, len(self.layout.strategies))
+        prompts = self._prompts[problems]
+        prompts[:, -self.layout.field :] = self.layout.field_token(strategies)[:, None]
         tokens, lengths = join(prompts, self._suffixes.take(samples)), self.lengths(samples)
         return Batch(tokens, lengths, samples)
 

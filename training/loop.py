@@ -24,7 +24,6 @@ from tqdm import tqdm
 from lol_data import __version__
 from lol_data.errors import LolDataError
 from lol_data.model.lol import LibraryOfLayers
-from lol_data.tokenization.maze import VOCABULARY_SIZE
 from lol_data.tokenization.vocabulary import PAD
 from lol_data.training.checkpoint import load_model, load_optimizers, newest_checkpoint, save_checkpoint
 from lol_data.training.config import RunConfig
@@ -52,7 +51,7 @@ class Trainer:
         torch.manual_seed(train.seed)
         self.config, self.train = config, train
         self.sequences, self.validation, self.device = sequences, validation, device
-        model_config = config.model_config(VOCABULARY_SIZE, sequences.layout.prompt_length)
+        model_config = config.model_config(sequences.layout.vocabulary, sequences.layout.prompt_length)
         self.model = LibraryOfLayers(model_config).to(device)
         self.optimizers = build_optimizers(
             self.model, train.muon_rate, train.adam_rate, train.router_rate, train.weight_decay

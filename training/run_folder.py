@@ -13,7 +13,7 @@ import torch
 from lol_data.errors import DamageError, RefusedError, UsageError
 from lol_data.model.lol import LibraryOfLayers
 from lol_data.shards.lock import directory_lock
-from lol_data.tokenization.maze import VOCABULARY_SIZE
+from lol_data.tokenization.tasks import AnyLayout
 from lol_data.training.checkpoint import load_model, newest_checkpoint
 from lol_data.training.config import RunConfig
 
@@ -58,13 +58,13 @@ def read_run(run: Path) -> dict[str, Any]:
     return about
 
 
-def load_trained(run: Path, layout_prompt: int, device: torch.device, say=print) -> tuple[LibraryOfLayers, Path]:
+def load_trained(run: Path, layout: AnyLayout, device: torch.device, say=print) -> tuple[LibraryOfLayers, Path]:
     """The model of a run's newest good checkpoint, in evaluation mode and fp32, and the checkpoint's folder."""
     config = RunConfig.from_json(read_run(run)["config"])
     folder = newest_checkpoint(run, say)
     if folder is None:
         raise UsageError(f"{run} has no complete checkpoint yet; go on with: lol-data train --out {run} --resume")
-    model = LibraryOfLayers(config.model_config(VOCABULARY_SIZE, layout_prompt)).to(device)
+    model = LibraryOfLayers(config.model_config(layout.vocabulary, layout.prompt_length)).to(device)
     load_model(folder, model)
     return model.eval(), folder
 

@@ -1,16 +1,24 @@
 """Decoding under each protocol: what the model was fed and which blocks it took, seen from outside."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 
 from lol_data.evaluators.evaluate import evaluate
-from lol_data.evaluators.protocols import PROTOCOLS, decode
+from lol_data.evaluators.protocols import PROTOCOLS, Outputs, decode
 from lol_data.evaluators.templates import observe_paths
 from lol_data.generators.maze import MazeSettings, generate_mazes
+from lol_data.generators.sudoku import SudokuSettings, generate_sudokus
 from lol_data.mazes import MAZE_STRATEGIES
+from lol_data.model.config import ModelConfig
 from lol_data.model.decoding import generate
-from lol_data.tokenization.maze import CELL_BASE, NEUTRAL_FIELD, MazeLayout, parse_outputs
+from lol_data.model.lol import LibraryOfLayers
+from lol_data.ragged import Ragged
+from lol_data.tokenization.layout import NEUTRAL_FIELD
+from lol_data.tokenization.maze import CELL_BASE, MazeLayout
+from lol_data.tokenization.sudoku import SudokuLayout
 from lol_data.tokenization.vocabulary import ANSWER, EOS, PARSE_REASONS, TRACE
 
 from .common import maze_model
@@ -66,6 +74,7 @@ def test_every_problem_under_every_strategy(model, traced, paths, protocol):
         assert outputs.tokens[k].tolist() == tokens
         assert EOS not in tokens[:-1]
         assert tokens[-1] == EOS or len(tokens) == LAYOUT.longest_suffix
+        assert outputs.cut[k] == (tokens[-1] != EOS)
         assert outputs.last_windows[k].tolist() == [len(route) for route in routes]
 
 
@@ -120,7 +129,7 @@ def test_an_evaluation_says_of_every_output_what_its_tokens_say(model, traced, p
     assert result.name == f"forced-{kind}"
     template = paths.template(kind)
     outputs = decode(model, traced.mazes, "forced", template)
-    parsed = parse_outputs(outputs.tokens, SIZE)
+    parsed = LAYOUT.parse(outputs.tokens)
     samples = result.samples
     assert samples["tokens"].to_pylist() == [row.tobytes() for row in outputs.tokens]
     assert samples["parse_reason"].to_pylist() == [PARSE_REASONS[code] for code in parsed.reason]
@@ -132,3 +141,52 @@ def test_an_evaluation_says_of_every_output_what_its_tokens_say(model, traced, p
     assert result.summary["overall"]["n"] == PROBLEMS * S
     assert result.summary["overall"]["fallback_rate"] == pytest.approx(fell_back.mean())
     assert result.summary["template"]["ids"] == template.ids.tolist()
+
+
+TASKS = {
+    "maze": (MazeLayout(4, 2), generate_mazes(MazeSettings(size=4), 0, 0, 20)),
+    "sudoku": (SudokuLayout(2), generate_sudokus(SudokuSettings(), 0, 0, 20)),
+}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_canonical_outputs_are_right_in_every_way(monkeypatch, task):
+    """The whole way from traces through tokens back to verdicts, with outputs as a perfect model would give them."""
+    layout, traced = TASKS[task]
+    suffixes = layout.problem_suffixes(traced)
+    outputs = Outputs(
+        np.repeat(np.arange(len(traced)), S),
+        np.tile(np.arange(S, dtype=np.uint8), len(traced)),
+        Ragged.from_rows([suffix[1:] for suffix in suffixes]),
+        np.ones((len(suffixes), 1), np.int64),
+        layout.longest_suffix,
+    )
+    monkeypatch.setattr("lol_data.evaluators.evaluate.decode", lambda *arguments: outputs)
+    model = SimpleNamespace(config=SimpleNamespace(field=2))
+    result = evaluate(model, layout.problems(traced), "prompted")
+    for rates in (*result.summary["strategies"].values(), result.summary["overall"]):
+        for name in ("adherence", "legality", "completeness", "answer", "joint", "canonical"):
+            assert rates[name]["rate"] == 1
+    assert result.summary["task"] == task
+    assert result.summary["decoding"] == {"limit": layout.longest_suffix, "cut": 0}
+    assert result.samples["trace"].to_pylist() == [
+        traced.traces[name][row].tolist() for row in range(len(traced)) for name in layout.strategies
+    ]
+    assert result.samples["answer"].to_pylist() == [row.tolist() for row in layout.answers(traced) for _ in range(S)]
+
+
+def test_sudokus_take_the_same_path_as_mazes(monkeypatch):
+    layout, traced = TASKS["sudoku"][0], TASKS["sudoku"][1].take(np.arange(2))
+    shape = {"width": 16, "heads": 2, "hidden": 24, "prelude": 1, "blocks": 3, "depth": 2, "coda": 1, "window": 16}
+    torch.manual_seed(0)
+    model = LibraryOfLayers(ModelConfig(layout.vocabulary, layout.prompt_length, 2, shift=8, **shape)).eval()
+    paths = observe_paths(model, traced)
+    longest = int(layout.problem_suffixes(traced).lengths.max())
+    assert paths.counts.shape == (S, 2, 1 + -(-(longest + 8) // 16))
+    assert (paths.counts[:, :, :2] == 2).all() and paths.counts[:, :, -1].sum() < 2 * S * 2
+    monkeypatch.setattr(SudokuLayout, "longest_suffix", 40)
+    outputs = decode(model, traced.sudokus, "forced", paths.template("selection"))
+    assert outputs.rows.tolist() == [0] * S + [1] * S
+    assert outputs.tokens.values.max() < layout.vocabulary
+    assert (outputs.tokens.lengths <= 40).all()
+    assert outputs.cut.tolist() == [len(row) == 40 and row[-1] != EOS for row in outputs.tokens]

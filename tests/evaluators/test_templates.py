@@ -7,7 +7,7 @@ import torch
 from lol_data.evaluators.templates import KINDS, PathStatistics, observe_paths
 from lol_data.generators.maze import MazeSettings, generate_mazes
 from lol_data.mazes import MAZE_STRATEGIES
-from lol_data.tokenization.maze import MazeLayout, encode_suffixes
+from lol_data.tokenization.maze import MazeLayout
 
 from .common import maze_model
 
@@ -87,7 +87,7 @@ def test_observed_routes_equal_a_count_one_sequence_at_a_time(batch):
     probability = np.zeros_like(observed.probability)
     for s, name in enumerate(MAZE_STRATEGIES):
         prompts = layout.prompts(traced.mazes, np.full(7, s))
-        for prompt, suffix in zip(prompts, encode_suffixes(traced.traces[name], traced.answer), strict=True):
+        for prompt, suffix in zip(prompts, layout.suffixes(traced.traces[name], traced.answer), strict=True):
             with torch.no_grad():
                 _, choices = model(torch.from_numpy(np.concatenate([prompt, suffix]))[None])
             for depth, choice in enumerate(choices):

@@ -18,8 +18,8 @@ from lol_data.mazes import MAZE_STRATEGIES
 from lol_data.mazes_jsonl import problem_record
 from lol_data.shards import export
 from lol_data.shards.export import FORMATS, export_dataset
+from lol_data.shards.maze_task import MAZE_SCHEMA, MazeTask
 from lol_data.shards.reader import open_dataset
-from lol_data.shards.schema import MAZE_SCHEMA, from_tables
 from lol_data.tokenization.maze_text import parse_completions, parse_prompt
 
 from .common import SMALL, flip_bit, make
@@ -60,7 +60,7 @@ def test_lists_are_the_same_rows(dataset, tmp_path):
                 for name in lists.column_names
             }
             tables.append(pa.table(rows, schema=MAZE_SCHEMA))
-        assert_same(from_tables(tables, 5), dataset.read_split(split))
+        assert_same(MazeTask().from_tables(tables, dataset.settings, MAZE_STRATEGIES), dataset.read_split(split))
 
 
 def test_polars_reads_lists(dataset, tmp_path):

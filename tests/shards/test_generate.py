@@ -13,6 +13,7 @@ from lol_data.shards.estimate import estimate_dataset
 from lol_data.shards.generate import generate_dataset
 from lol_data.shards.kernels import problem_bytes
 from lol_data.shards.manifest import Manifest
+from lol_data.shards.maze_task import MazeTask
 from lol_data.shards.plan import DatasetPlan
 from lol_data.shards.reader import open_dataset
 from lol_data.shards.verify import verify_dataset
@@ -92,10 +93,11 @@ def test_equal_keys_of_different_problems_are_no_duplicates():
 
 
 def test_problem_bytes_keep_trailing_zeros():
-    mazes = generate_mazes(MazeSettings(size=3), 0, 0, 2).mazes
+    traced = generate_mazes(MazeSettings(size=3), 0, 0, 2)
+    mazes = traced.mazes
     mazes.openings[1], mazes.start[1] = mazes.openings[0], mazes.start[0]
     mazes.goal[0], mazes.goal[1] = 0, 1
-    assert len(np.unique(problem_bytes(mazes))) == 2
+    assert len(np.unique(problem_bytes(MazeTask().problems(traced)))) == 2
 
 
 def test_no_fingerprint_in_two_splits(tmp_path):

@@ -8,9 +8,31 @@ import pytest
 from lol_data.errors import DamageError
 from lol_data.generators.maze import MazeSettings, generate_mazes
 from lol_data.mazes import MAZE_STRATEGIES
-from lol_data.shards.kernels import content_hash, equal_traces, row_hashes
-from lol_data.shards.schema import MAZE_SCHEMA, from_table, from_tables, to_batch
+from lol_data.shards import kernels
+from lol_data.shards.kernels import content_hash
+from lol_data.shards.maze_task import MAZE_SCHEMA, MazeTask
+from lol_data.shards.task import check_rows
 from lol_data.shards.writer import ShardEncoder
+
+TASK = MazeTask()
+to_batch = TASK.to_batch
+
+
+def row_hashes(traced):
+    return kernels.row_hashes(traced.id, TASK.columns(traced))
+
+
+def equal_orders(traced, keep):
+    return kernels.equal_orders(TASK.orders(traced), keep)
+
+
+def from_table(table, path):
+    check_rows(TASK, table, path, None, MAZE_STRATEGIES)
+    return TASK.from_tables([table], MazeSettings(int(table["size"][0].as_py()) if len(table) else 3), MAZE_STRATEGIES)
+
+
+def from_tables(tables, size):
+    return TASK.from_tables(tables, MazeSettings(size), MAZE_STRATEGIES)
 
 
 def assert_same(one, two):
@@ -33,7 +55,7 @@ def test_round_trip_through_arrow(traced):
 
 
 def test_round_trip_through_parquet_and_slices(traced, tmp_path):
-    encoder = ShardEncoder()
+    encoder = ShardEncoder(MAZE_SCHEMA)
     for begin in range(0, 60, 7):
         encoder.add(to_batch(traced).slice(begin, 7))
     (tmp_path / "x.parquet").write_bytes(encoder.finish())
@@ -69,7 +91,7 @@ def test_row_hashes_tell_every_single_change(traced):
     assert content_hash(row_hashes(traced.take(order))) == content_hash(hashes)
 
 
-def test_equal_traces_counts_pairs(traced):
+def test_equal_orders_counts_pairs(traced):
     keep = np.arange(len(traced)) % 3 != 0
     pairs = [(a, b) for i, a in enumerate(MAZE_STRATEGIES) for b in MAZE_STRATEGIES[i + 1 :]]
 
@@ -77,9 +99,9 @@ def test_equal_traces_counts_pairs(traced):
         return list(dict.fromkeys(traced.traces[name][row].tolist()))
 
     expected = [sum(bool(keep[row]) and visits(a, row) == visits(b, row) for row in range(60)) for a, b in pairs]
-    assert equal_traces(traced, keep).tolist() == expected
+    assert equal_orders(traced, keep).tolist() == expected
     same = traced.traces | {"dfs": traced.traces["bfs"]}
-    assert equal_traces(type(traced)(traced.mazes, traced.answer, same), keep)[0] == keep.sum()
+    assert equal_orders(type(traced)(traced.mazes, traced.answer, same), keep)[0] == keep.sum()
 
 
 def damaged_tables(table):

@@ -14,8 +14,8 @@ from lol_data.generators.fingerprint import SPLITS
 from lol_data.generators.maze import MazeSettings, generate_mazes
 from lol_data.mazes import MAZE_STRATEGIES, Mazes, TracedMazes
 from lol_data.shards.manifest import FileEntry
+from lol_data.shards.maze_task import MAZE_SCHEMA, MazeTask
 from lol_data.shards.reader import Dataset, open_dataset
-from lol_data.shards.schema import to_batch
 from lol_data.shards.stats import QUANTILES, Distribution, dataset_stats, stats_table
 from lol_data.shards.writer import ShardEncoder
 
@@ -86,7 +86,7 @@ def reference_equivalence(splits, size):
 
 def test_every_figure_is_that_of_plain_python(dataset):
     stats = json.loads(json.dumps(dataset_stats(dataset, workers=3).as_json()))
-    size = stats["size"]
+    size = dataset.settings.size
     splits = {split: dataset.read_split(split) for split in SPLITS}
     rows = [(traced, row) for traced in splits.values() for row in range(len(traced))]
     for name in MAZE_STRATEGIES:
@@ -103,7 +103,7 @@ def test_every_figure_is_that_of_plain_python(dataset):
         counts = Counter(pair[k] for pair in ends)
         assert stats["places"][name] == [[counts[row, column] for column in range(size)] for row in range(size)]
     assert stats["rows"] == len(rows) and stats["splits"] == {split: len(rows) for split, rows in splits.items()}
-    for pair, found in stats["equal_traces"].items():
+    for pair, found in stats["equal_orders"].items():
         one, other = pair.split("=")
         orders = [[list(dict.fromkeys(t.traces[name][row].tolist())) for name in (one, other)] for t, row in rows]
         equal = sum(mine == theirs for mine, theirs in orders)
@@ -138,8 +138,8 @@ def dataset_of(path, parts: list[tuple[str, TracedMazes]]) -> Dataset:
     template = open_dataset(make(SMALL, path)).manifest
     files = []
     for k, (split, traced) in enumerate(parts):
-        encoder = ShardEncoder()
-        encoder.add(to_batch(traced))
+        encoder = ShardEncoder(MAZE_SCHEMA)
+        encoder.add(MazeTask().to_batch(traced))
         data = encoder.finish()
         name = f"{split}-hand-{k}.parquet"
         (path / "data" / name).write_bytes(data)
@@ -193,7 +193,7 @@ def test_the_table_says_the_same(dataset):
         figures = [values.quantile(percent) for percent in (0, *QUANTILES, 100)]
         assert words[1 : 2 + len(figures)] == [f"{values.mean:.1f}", *map(str, figures)]
         assert "█" in line
-    assert f"{stats.rows:,} problems" in lines[1]
+    assert f"{stats.rows:,} mazes of" in lines[1]
 
 
 def test_a_data_set_without_rows(tmp_path):
@@ -201,7 +201,7 @@ def test_a_data_set_without_rows(tmp_path):
     assert stats.as_json()["lengths"]["bfs"]["n"] == 0
     assert stats.places["start"].shape == (5, 5)
     assert (stats.equivalence.distinct, stats.equivalence.across_splits) == (0, 0)
-    assert "0 problems" in stats_table(stats)
+    assert "0 mazes of 5 x 5 cells" in stats_table(stats)
 
 
 def test_damage_is_raised(tmp_path):

@@ -16,14 +16,13 @@ from lol_data.evaluators.maze_rules import canonical_rows
 from lol_data.generators.fingerprint import SPLITS
 from lol_data.generators.maze import generate_mazes
 from lol_data.mazes import MAZE_STRATEGIES
-from lol_data.shards.kernels import content_hash, row_hashes
 from lol_data.shards.manifest import Manifest, file_sha256, totals
+from lol_data.shards.maze_task import MAZE_SCHEMA, MazeTask
 from lol_data.shards.plan import BLOCK
-from lol_data.shards.schema import MAZE_SCHEMA, from_table, to_batch
 from lol_data.shards.verify import verify_dataset
 from lol_data.shards.writer import ShardEncoder
 
-from .common import SMALL, TINY_MAZES, flip_bit, make
+from .common import SMALL, TINY_MAZES, flip_bit, hash_of, make
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +41,7 @@ def found(out, **options):
 
 
 def test_a_sound_set(out):
-    report = verify_dataset(out, deep=True, rule_check=lambda rows: np.ones(len(rows), bool))
+    report = verify_dataset(out, deep=True, rule_checks={"maze": lambda rows: np.ones(len(rows), bool)})
     assert report.ok and report.files == 9 and report.rows == SMALL.n
     shutil.rmtree(out / ".work")
     assert verify_dataset(out).ok
@@ -107,11 +106,11 @@ def rewrite(out, changes):
         if entry.name in changes:
             path = out / "data" / entry.name
             table = changes[entry.name](pq.read_table(path))
-            encoder = ShardEncoder()
+            encoder = ShardEncoder(MAZE_SCHEMA)
             encoder.add(table.combine_chunks().to_batches()[0])
             path.write_bytes(encoder.finish())
             try:
-                content = f"{content_hash(row_hashes(from_table(table, path))):016x}"
+                content = hash_of(path)
             except DamageError:
                 content = entry.content_hash  # no mazes at all: nothing to hash
             files[index] = replace(
@@ -179,7 +178,7 @@ def test_deep_finds_a_wrong_value_in_any_column_and_names_it(out, column):
     wrong = f"data/{TRAIN[1]}: rows: id {row}: column {column} is not what the settings derive"
     assert problems(out, workers=1) == problems(out, workers=3) == [wrong]
     refused = f"data/{TRAIN[1]}: rows: id {row}: the rules reject a trace or the answer"
-    assert problems(out, rule_check=canonical_rows) == [refused, wrong]
+    assert problems(out, rule_checks={"maze": canonical_rows}) == [refused, wrong]
 
 
 def test_deep_finds_values_that_differ_in_length_only(out):
@@ -191,7 +190,7 @@ def test_deep_finds_values_that_differ_in_length_only(out):
 def test_deep_looks_at_every_block_of_a_unit(tmp_path):
     plan = replace(TINY_MAZES, n=2 * BLOCK + 500, shard_rows=2 * BLOCK + 100)
     out = make(plan, tmp_path / "d", workers=2)
-    assert not problems(out, rule_check=canonical_rows, workers=2)
+    assert not problems(out, rule_checks={"maze": canonical_rows}, workers=2)
     name = plan.file_names(0)["train"]
     rows = rows_of(out, name)
     last = len(rows) - 1
@@ -249,7 +248,7 @@ def test_deep_finds_a_lost_row(out):
 def test_deep_finds_a_row_in_the_wrong_split(out):
     moved = rows_of(out, TRAIN[0]).slice(40, 1)
     rewrite(out, {TRAIN[0]: lambda table: without(table, 40), VALIDATION: lambda table: with_rows(table, moved)})
-    assert problems(out, rule_check=canonical_rows) == [
+    assert problems(out, rule_checks={"maze": canonical_rows}) == [
         f"data/*-00000-of-*: rows: id {moved['id'][0]}: not there, and no duplicate",
         f"data/{VALIDATION}: rows: id {moved['id'][0]}: belongs in another split",
     ]
@@ -258,7 +257,7 @@ def test_deep_finds_a_row_in_the_wrong_split(out):
 def test_deep_finds_a_row_that_was_moved_to_another_file(out):
     moved = rows_of(out, TRAIN[0]).slice(40, 1)
     rewrite(out, {TRAIN[0]: lambda table: without(table, 40), TRAIN[2]: lambda table: with_rows(table, moved)})
-    assert problems(out, rule_check=canonical_rows) == [
+    assert problems(out, rule_checks={"maze": canonical_rows}) == [
         f"data/*-00000-of-*: rows: id {moved['id'][0]}: not there, and no duplicate",
         f"data/{TRAIN[2]}: rows: id {moved['id'][0]}: belongs in another file",
     ]
@@ -266,8 +265,8 @@ def test_deep_finds_a_row_that_was_moved_to_another_file(out):
 
 def test_deep_finds_added_rows(out):
     more = generate_mazes(SMALL.settings, SMALL.seed, SMALL.n, SMALL.n + 2)  # sound rows, but nobody asked for them
-    rewrite(out, {TRAIN[2]: lambda table: with_rows(table, pa.Table.from_batches([to_batch(more)]))})
-    assert problems(out, rule_check=canonical_rows) == [
+    rewrite(out, {TRAIN[2]: lambda table: with_rows(table, pa.Table.from_batches([MazeTask().to_batch(more)]))})
+    assert problems(out, rule_checks={"maze": canonical_rows}) == [
         f"data/{TRAIN[2]}: rows: id {SMALL.n} and 1 more: belongs in another file",
         "manifest.json: manifest: its duplicates are wrong: there are 0",
     ]
@@ -281,13 +280,13 @@ def test_deep_finds_a_row_that_is_there_twice(out):
 def test_deep_finds_a_duplicate_that_was_not_dropped(tmp_path):
     plan = replace(TINY_MAZES, n=900, shard_rows=300)
     out = make(plan, tmp_path / "d")
-    assert not problems(out, rule_check=canonical_rows)
+    assert not problems(out, rule_checks={"maze": canonical_rows})
     dropped = Manifest.read(out / "manifest.json").duplicates["ids"]
     duplicate = next(id for id in dropped if id >= 300)
     block = plan.block(duplicate, duplicate + 1)
     name = plan.file_names(1)[SPLITS[block.splits[0]]]
-    rewrite(out, {name: lambda table: with_rows(table, pa.Table.from_batches([to_batch(block.traced)]))})
-    assert problems(out, rule_check=canonical_rows) == [
+    rewrite(out, {name: lambda table: with_rows(table, pa.Table.from_batches([MazeTask().to_batch(block.traced)]))})
+    assert problems(out, rule_checks={"maze": canonical_rows}) == [
         f"data/*-00001-of-*: rows: id {duplicate}: there, though a duplicate of a lower id",
         f"manifest.json: manifest: its duplicates are wrong: there are {len(dropped):,}",
     ]
@@ -296,8 +295,8 @@ def test_deep_finds_a_duplicate_that_was_not_dropped(tmp_path):
 def test_deep_finds_wrong_figures_in_the_manifest(out):
     manifest = Manifest.read(out / "manifest.json")
     files = [replace(manifest.files[0], content_hash="0" * 16), *manifest.files[1:]]
-    equal = manifest.equal_traces | {"bfs=dfs": 7}
-    sign(out, replace(manifest, files=files, equal_traces=equal, duplicates={"dropped": 0, "ids": [5]}))
+    equal = manifest.equal_orders | {"bfs=dfs": 7}
+    sign(out, replace(manifest, files=files, equal_orders=equal, duplicates={"dropped": 0, "ids": [5]}))
     assert verify_dataset(out).ok
     found = problems(out)
     assert len(found) == 3
@@ -326,5 +325,5 @@ def test_deep_asks_the_rules(out):
     def rules(rows):
         return rows.mazes.id != 200
 
-    found = problems(out, rule_check=rules)
+    found = problems(out, rule_checks={"maze": rules})
     assert len(found) == 1 and "id 200: the rules" in found[0] and "-00001-" in found[0]

@@ -6,15 +6,8 @@ import pytest
 from lol_data.generators.maze import MazeSettings, generate_mazes
 from lol_data.mazes import MAX_SIZE, MAZE_STRATEGIES, MIN_SIZE, Mazes, TracedMazes
 from lol_data.ragged import Ragged
-from lol_data.tokenization.maze import (
-    NEUTRAL_FIELD,
-    VOCABULARY_SIZE,
-    MazeLayout,
-    encode_problem_suffixes,
-    encode_suffixes,
-    parse_outputs,
-    token_name,
-)
+from lol_data.tokenization.layout import NEUTRAL_FIELD
+from lol_data.tokenization.maze import VOCABULARY_SIZE, MazeLayout, token_name
 from lol_data.tokenization.vocabulary import BOS, EOS, NEUTRAL, OK, TRACE
 
 SIZES = range(MIN_SIZE, MAX_SIZE + 1)
@@ -46,7 +39,7 @@ def test_the_tokens_of_a_literal_maze():
     prompt = MazeLayout(3, field=2).prompts(traced.mazes, np.array([MAZE_STRATEGIES.index("dfs")]))
     # <bos>, 11 + openings of each cell, 27 + start, 27 + goal, <dfs> twice
     assert prompt.tolist() == [[1, 13, 25, 19, 13, 26, 23, 13, 20, 12, 31, 35, 7, 7]]
-    suffix = encode_suffixes(traced.traces["dfs"], traced.answer)
+    suffix = MazeLayout(3).suffixes(traced.traces["dfs"], traced.answer)
     # <trace>, 27 + cell ..., <answer>, 27 + cell ..., <eos>
     assert suffix[0].tolist() == [3, 31, 28, 29, 28, 27, 28, 31, 32, 35, 4, 31, 32, 35, 2]
     assert [token_name(token) for token in prompt[0]] == [
@@ -77,14 +70,14 @@ def test_problems_strategies_traces_and_answers_come_back_exactly(size):
     for name in ("openings", "start", "goal"):
         assert np.array_equal(getattr(mazes, name), getattr(traced.mazes, name))
 
-    suffixes = encode_problem_suffixes(traced)
+    suffixes = layout.problem_suffixes(traced)
     assert suffixes.values.dtype == np.uint8
     assert int(suffixes.values.max()) < VOCABULARY_SIZE
     assert int(suffixes.lengths.max()) <= layout.longest_suffix
     for row, suffix in enumerate(suffixes):
         problem, strategy = divmod(row, len(MAZE_STRATEGIES))
         assert suffix[0] == TRACE
-        parsed = parse_outputs(Ragged.from_rows([suffix[1:]]), size)
+        parsed = layout.parse(Ragged.from_rows([suffix[1:]]))
         assert parsed.reason.tolist() == [OK]
         assert np.array_equal(parsed.traces[0], traced.traces[MAZE_STRATEGIES[strategy]][problem])
         assert np.array_equal(parsed.answers[0], traced.answer[problem])
@@ -92,10 +85,11 @@ def test_problems_strategies_traces_and_answers_come_back_exactly(size):
 
 def test_suffixes_of_a_problem_stand_in_the_order_of_the_strategies():
     traced = generate_mazes(MazeSettings(size=5), seed=2, lo=0, hi=7)
-    joined = encode_problem_suffixes(traced)
+    layout = MazeLayout(5)
+    joined = layout.problem_suffixes(traced)
     assert len(joined) == 7 * len(MAZE_STRATEGIES)
     for s, name in enumerate(MAZE_STRATEGIES):
-        alone = encode_suffixes(traced.traces[name], traced.answer)
+        alone = layout.suffixes(traced.traces[name], traced.answer)
         for p in range(7):
             assert np.array_equal(joined[p * len(MAZE_STRATEGIES) + s], alone[p])
 
@@ -105,7 +99,8 @@ def test_longest_suffix_covers_the_longest_walk_there_is():
     for size in SIZES:
         cells = size * size
         walk, answer = Ragged.from_rows([[0] * (2 * cells - 1)]), Ragged.from_rows([[0] * cells])
-        assert encode_suffixes(walk, answer).lengths.tolist() == [MazeLayout(size).longest_suffix]
+        layout = MazeLayout(size)
+        assert layout.suffixes(walk, answer).lengths.tolist() == [layout.longest_suffix]
 
 
 def test_the_field_alone_depends_on_the_strategy():
@@ -145,10 +140,10 @@ def test_what_is_no_prompt_is_refused(place, token):
     layout = MazeLayout(3, field=2)
     prompts = layout.prompts(literal_maze().mazes.take(np.zeros(2, np.int64)), np.array([1, 1]))
     prompts[1, list(np.atleast_1d(place))] = token
-    with pytest.raises(ValueError, match="prompt 1 is not a maze prompt of size 3"):
+    with pytest.raises(ValueError, match="prompt 1 is not a prompt for 3x3 mazes"):
         layout.read_prompts(prompts)
 
 
 def test_a_prompt_of_another_length_is_refused():
-    with pytest.raises(ValueError, match="13 tokens; size 3 needs 14"):
+    with pytest.raises(ValueError, match="13 tokens; 3x3 mazes need 14"):
         MazeLayout(3, field=2).read_prompts(np.zeros((1, 13), np.uint8))

@@ -4,11 +4,11 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lol_data.ragged import Ragged
-from lol_data.tokenization.maze import CELL_BASE, VOCABULARY_SIZE, parse_outputs
+from lol_data.tokenization.maze import CELL_BASE, VOCABULARY_SIZE, MazeLayout
 from lol_data.tokenization.vocabulary import ANSWER, BOS, EOS, NEUTRAL, PAD, PARSE_REASONS, TRACE
 
 A, B, C = (CELL_BASE + cell for cell in (0, 4, 8))
@@ -38,14 +38,14 @@ CASES = [
 
 @pytest.mark.parametrize(("reason", "tokens", "trace", "answer"), CASES)
 def test_a_reason_and_what_was_read_before_the_fault(reason, tokens, trace, answer):
-    parsed = parse_outputs(Ragged.from_rows([tokens]), 3)
+    parsed = MazeLayout(3).parse(Ragged.from_rows([tokens]))
     assert PARSE_REASONS[parsed.reason[0]] == reason
     assert parsed.traces[0].tolist() == trace
     assert parsed.answers[0].tolist() == answer
 
 
 def test_rows_do_not_run_into_one_another():
-    parsed = parse_outputs(Ragged.from_rows([tokens for _, tokens, _, _ in CASES]), 3)
+    parsed = MazeLayout(3).parse(Ragged.from_rows([tokens for _, tokens, _, _ in CASES]))
     assert [PARSE_REASONS[code] for code in parsed.reason] == [reason for reason, *_ in CASES]
     assert [row.tolist() for row in parsed.traces] == [trace for *_, trace, _ in CASES]
     assert [row.tolist() for row in parsed.answers] == [answer for *_, answer in CASES]
@@ -73,16 +73,18 @@ def reference(tokens, cells):
 likely = st.sampled_from([ANSWER, EOS, A, B, C, OUTSIDE])
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(st.integers(0, 255) | likely, max_size=12), max_size=6), st.integers(3, 15))
 def test_any_bytes_are_read_or_given_a_reason(rows, size):
-    parsed = parse_outputs(Ragged.from_rows(rows), size)
+    parsed = MazeLayout(size).parse(Ragged.from_rows(rows))
     for row, tokens in enumerate(rows):
         reason, parts = reference(tokens, size * size)
         assert PARSE_REASONS[parsed.reason[row]] == reason
         assert [parsed.traces[row].tolist(), parsed.answers[row].tolist()] == parts
 
 
+@settings(deadline=None)  # the parser is compiled for each type in its first example
 @given(st.lists(st.integers(-(2**15), 2**15 - 1), max_size=6))
 def test_ids_of_wider_types_are_read_the_same_way(tokens):
-    parsed = parse_outputs(Ragged.from_rows([tokens], np.int64), 4)
+    parsed = MazeLayout(4).parse(Ragged.from_rows([tokens], np.int64))
     assert PARSE_REASONS[parsed.reason[0]] == reference(tokens, 16)[0]

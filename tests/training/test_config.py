@@ -34,6 +34,13 @@ def test_every_configuration_of_the_project_loads_by_name(name):
     assert RunConfig.from_json(config.to_json()) == config
 
 
+@pytest.mark.parametrize("machine", ["cpu", "gpu"])
+def test_windows_are_those_of_the_task(machine):
+    maze, sudoku = (load_config(name).model for name in (machine, f"sudoku-{machine}"))
+    assert (maze["window"], maze["shift"]) == (64, 32)
+    assert sudoku == {**maze, "window": 128, "shift": 64}
+
+
 def test_overrides_come_on_top(write):
     path = write("[train]\nsteps = 7\nbatch = 9\n")
     config = load_config(

@@ -7,8 +7,11 @@ from hypothesis import strategies as st
 
 from lol_data.errors import UsageError
 from lol_data.generators.maze import MazeSettings, generate_mazes
-from lol_data.mazes import MAZE_STRATEGIES
-from lol_data.tokenization.maze import MazeLayout, encode_suffixes
+from lol_data.generators.sudoku import SudokuSettings, generate_sudokus
+from lol_data.ragged import Ragged
+from lol_data.sudokus import SUDOKU_STRATEGIES, TracedSudokus
+from lol_data.tokenization.maze import MazeLayout
+from lol_data.tokenization.sudoku import SudokuLayout
 from lol_data.tokenization.vocabulary import PAD
 from lol_data.training.data import Sequences, micro_batches, step_samples
 
@@ -38,21 +41,44 @@ def test_a_step_is_a_pure_function_of_seed_and_step():
     assert np.array_equal(one[:10], two)  # the batch only cuts the stream
 
 
-def test_gathered_rows_are_prompt_field_suffix_and_padding():
-    traced = generate_mazes(MazeSettings(size=4), 0, 0, 9)
-    data, layout = Sequences.of(traced, 2), MazeLayout(4, 2)
+@pytest.mark.parametrize(
+    ("traced", "layout"),
+    [
+        (generate_mazes(MazeSettings(size=4), 0, 0, 9), MazeLayout(4, 2)),
+        (generate_sudokus(SudokuSettings(), 0, 0, 9), SudokuLayout(2)),
+    ],
+    ids=["maze", "sudoku"],
+)
+def test_gathered_rows_are_prompt_field_suffix_and_padding(traced, layout):
+    data = Sequences.of(traced, 2)
+    assert data.layout == layout
     samples = np.array([44, 0, 13, 13, 7, 31])
     batch = data.gather(samples)
     assert batch.samples.tolist() == samples.tolist()
     rows = []
-    for problem, strategy in (divmod(sample, len(MAZE_STRATEGIES)) for sample in samples.tolist()):
+    for problem, strategy in (divmod(sample, 5) for sample in samples.tolist()):
         one = traced.take(np.array([problem]))
-        prompt = layout.prompts(one.mazes, np.array([strategy]))[0]
-        rows.append([*prompt, *encode_suffixes(one.traces[MAZE_STRATEGIES[strategy]], one.answer)[0]])
+        prompt = layout.prompts(layout.problems(one), np.array([strategy]))[0]
+        rows.append([*prompt, *layout.suffixes(one.traces[layout.strategies[strategy]], layout.answers(one))[0]])
     longest = max(len(row) for row in rows)
     assert batch.tokens.tolist() == [row + [PAD] * (longest - len(row)) for row in rows]
     assert batch.lengths.tolist() == data.lengths(samples).tolist() == [len(row) for row in rows]
     assert len(data) == 45
+
+
+def backtracking_of(length: int) -> TracedSudokus:
+    """Three sudokus, the second with a backtracking trace of so many symbols."""
+    traced = generate_sudokus(SudokuSettings(), 0, 10, 13)
+    rows = list(traced.traces["backtracking"])
+    rows[1] = np.zeros(length, np.uint8)
+    return TracedSudokus(traced.sudokus, {**traced.traces, SUDOKU_STRATEGIES[-1]: Ragged.from_rows(rows)})
+
+
+def test_a_trace_that_would_be_cut_in_decoding_is_refused_by_name():
+    longest = SudokuLayout().longest_suffix - 81 - 3
+    assert Sequences.of(backtracking_of(longest), 8).lengths(np.array([9])) == 90 + 1106
+    with pytest.raises(UsageError, match=r"problem 11: backtracking takes 1107 tokens .* than the 1106 of sudokus"):
+        Sequences.of(backtracking_of(longest + 1), 8)
 
 
 @pytest.mark.parametrize("size", [1, 3, 8, 100])

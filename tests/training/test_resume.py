@@ -16,6 +16,7 @@ import torch
 from lol_data.errors import DamageError, RefusedError, UsageError
 from lol_data.model.lol import LibraryOfLayers
 from lol_data.shards.lock import directory_lock
+from lol_data.tokenization.maze import MazeLayout
 from lol_data.training.checkpoint import load_model, newest_checkpoint
 from lol_data.training.loop import train_run
 from lol_data.training.run_folder import load_trained, read_run
@@ -223,7 +224,7 @@ def test_a_file_that_is_no_checkpoint_is_damage(unbroken, tmp_path):
 def test_the_trained_model_is_loaded_as_it_was_saved(unbroken):
     trainer = make_trainer()
     trainer.restore(newest_checkpoint(unbroken))
-    model, folder = load_trained(unbroken, trainer.model.config.prompt, torch.device("cpu"), silent)
+    model, folder = load_trained(unbroken, trainer.sequences.layout, torch.device("cpu"), silent)
     assert isinstance(model, LibraryOfLayers)
     assert not model.training
     assert folder.name == "step-00000012"
@@ -233,10 +234,10 @@ def test_the_trained_model_is_loaded_as_it_was_saved(unbroken):
 
 def test_what_is_no_trained_run_is_refused(stopped, tmp_path):
     with pytest.raises(UsageError, match="is not a run"):
-        load_trained(tmp_path / "nothing", 21, torch.device("cpu"))
+        load_trained(tmp_path / "nothing", MazeLayout(4), torch.device("cpu"))
     shutil.rmtree(stopped / "checkpoints")
     with pytest.raises(UsageError, match="no complete checkpoint yet"):
-        load_trained(stopped, 21, torch.device("cpu"))
+        load_trained(stopped, MazeLayout(4), torch.device("cpu"))
 
 
 @pytest.mark.slow
