@@ -1,33 +1,12 @@
 """The command line as a user meets it: the three lines of the README, JSON forms, refusals and exit codes."""
 
 import json
-import sys
 
 import polars as pl
 import pytest
 
-from lol_data import cli
-
 TINY = ["width=16", "heads=2", "hidden=32", "prelude=1", "blocks=3", "depth=2", "coda=1"]
 TINY = [f"--set=model.{item}" for item in TINY] + ["--set=train.batch=16", "--set=train.steps=4"]
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Call the command line; returns (exit code, stdout, stderr)."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["lol-data", *map(str, arguments)])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as end:
-            code = end.code or 0
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return code, out, err
-
-    return call
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ class Drawings:
 def drawings(task: str, traced: Any, strategy: str | None, step: int | None) -> Drawings:
     """Of the only row of a batch, TracedMazes or TracedSudokus; nothing is drawn yet.
 
-    strategy: the one whose steps are numbered. step: of a sudoku, the one to explain. Raises UsageError, as the drawings
+    strategy: the one whose steps are numbered. step: of a sudoku, the one to explain. Raises UsageError, as drawings
     do, and DamageError for a row that is broken.
     """
     return {"maze": _maze, "sudoku": _sudoku}[task](traced, strategy, step)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lol_data.errors import DamageError, LolDataError, RefusedError, UsageError
-from lol_data.evaluators.jsonl import check_lines
+from lol_data.evaluators.maze_jsonl import check_lines
 from lol_data.mazes import MAZE_STRATEGIES
 from lol_data.mazes_jsonl import problem_record
 from lol_data.shards import export
