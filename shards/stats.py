@@ -22,10 +22,13 @@ from lol_data.shards.manifest import FileEntry
 from lol_data.shards.reader import Dataset, read_rows
 from lol_data.shards.task import Task
 from lol_data.shards.unit import Stopped, data_dir
+from lol_data.tokenization.layout import MARKS
+from lol_data.tokenization.tasks import layout_of
 
 QUANTILES = (5, 25, 50, 75, 95)  # per cent
 SLICE_ROWS = 2**26  # fingerprints sorted at a time, 1.1 GB
-KINDS = ("lengths", "features", "places")
+KINDS = ("lengths", "tokens", "features", "places")
+FIELD = 8  # positions of the strategy field when sequences are counted in tokens, as a model has them by default
 BARS = " ▁▂▃▄▅▆▇█"
 
 
@@ -81,9 +84,9 @@ class DatasetStats:
     """Figures of a whole data set.
 
     splits: rows of each. lengths: of the trace of every strategy, and of the answer where its length varies, in
-    `unit`. features: of the problems, see `Task.measures`. places: int64, a grid per name, see `Task.places`.
-    duplicates: exact ones that were left out. equal_orders: rows that two strategies search in the same order of
-    cells, per pair "bfs=dfs".
+    `unit`. tokens: of the whole sequence, prompt included, per strategy. features: of the problems, see
+    `Task.measures`. places: int64, a grid per name, see `Task.places`. duplicates: exact ones that were left out.
+    equal_orders: rows that two strategies search in the same order of cells, per pair "bfs=dfs".
     """
 
     path: str
@@ -95,6 +98,7 @@ class DatasetStats:
     bytes: int
     splits: dict[str, int]
     lengths: dict[str, Distribution]
+    tokens: dict[str, Distribution]
     features: dict[str, Distribution]
     places: dict[str, NDArray[np.int64]]
     duplicates: int
@@ -112,6 +116,7 @@ class DatasetStats:
             "bytes": self.bytes,
             "splits": self.splits,
             "lengths": {name: values.as_json() for name, values in self.lengths.items()},
+            "tokens": {name: values.as_json() for name, values in self.tokens.items()},
             "features": {name: values.as_json() for name, values in self.features.items()},
             "places": {name: counts.tolist() for name, counts in self.places.items()},
             "duplicates": self.duplicates,
@@ -142,7 +147,7 @@ def dataset_stats(
     for low, high in pairwise([index * 2**64 // slices for index in range(slices + 1)]):
         tally.read_slice(low, high, workers or default_workers())
         parts.append(_equivalence(tally.take_keys()))
-    lengths, features, places = (tally.counts[kind] for kind in KINDS)
+    lengths, tokens, features, places = (tally.counts[kind] for kind in KINDS)
     return DatasetStats(
         path=str(dataset.path),
         task=manifest.task,
@@ -153,6 +158,7 @@ def dataset_stats(
         bytes=manifest.bytes,
         splits={split: dataset.rows(split) for split in dataset.splits},
         lengths={name: Distribution(counts) for name, counts in lengths.items()},
+        tokens={name: Distribution(counts) for name, counts in tokens.items()},
         features={name: Distribution(counts) for name, counts in features.items()},
         places=places,
         duplicates=manifest.duplicates["dropped"],
@@ -228,8 +234,11 @@ def _count(task: Task, traced: Any) -> dict[str, dict[str, NDArray[np.int64]]]:
     """How often every value occurs in the rows, per kind and quantity."""
     columns = task.columns(traced)
     lengths = {name: columns[name].lengths for name in (*task.strategies, "answer") if name in columns}
+    layout = layout_of(traced, FIELD)
+    besides = layout.prompt_length + MARKS + layout.answers(traced).lengths
     return {
         "lengths": {name: np.bincount(values) for name, values in lengths.items()},
+        "tokens": {name: np.bincount(besides + lengths[name]) for name in task.strategies},
         "features": {name: np.bincount(values) for name, values in task.measures(traced).items()},
         "places": task.places(traced),
     }
@@ -255,6 +264,8 @@ def stats_table(stats: DatasetStats) -> str:
             f"{rows:,} {stats.title}, {stats.bytes / 1e6:,.1f} MB: {splits}",
             "",
             *_distribution_lines(f"length in {stats.unit}", stats.lengths),
+            "",
+            *_distribution_lines("length in tokens", stats.tokens),
             "",
             *_distribution_lines("of a problem", stats.features),
             *(_place_line(name, counts) for name, counts in stats.places.items() if rows),

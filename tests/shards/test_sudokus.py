@@ -27,6 +27,7 @@ from lol_data.shards.sudoku_task import SudokuTask
 from lol_data.shards.verify import verify_dataset
 from lol_data.sudokus import SUDOKU_STRATEGIES, WAVE
 from lol_data.tokenization.sudoku_text import parse_completions, parse_prompt
+from lol_data.tokenization.tasks import token_lengths
 
 from .common import flip_bit, make, published
 
@@ -117,6 +118,12 @@ def test_stats(pristine):
     waves = [int((part.traces["propagation"][row] == WAVE).sum()) for part in rows for row in range(len(part))]
     np.testing.assert_array_equal(stats.features["waves"].counts, np.bincount(waves))
     assert stats.places["given"].sum() == clues.sum() and stats.places["given"].shape == (9, 9)
+    for name, tokens in stats.tokens.items():
+        lengths = [token_lengths(part, 8)[name] for part in rows]
+        assert (tokens.quantile(0), tokens.quantile(100)) == (
+            min(part["min"] for part in lengths),
+            max(part["max"] for part in lengths),
+        )
     assert stats.equivalence.across_splits == 0
     text = stats_table(stats)
     assert "400 sudokus with 30 to 36 clues" in text and "length in symbols" in text
