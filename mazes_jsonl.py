@@ -8,106 +8,70 @@ not named here are left alone. Reading one line either gives what it says or rai
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lol_data.jsonl import LineError, Record, kind, read_field, read_id, short
 from lol_data.mazes import EAST, MAX_SIZE, MAZE_STRATEGIES, MIN_SIZE, NORTH, SOUTH, WEST, Mazes
 
-MAX_LINE = 1 << 20  # characters or bytes; the largest honest line is below 10,000
 MAX_STEPS = 4096  # the longest legal trace, a depth-first walk on 15 x 15 cells, has 449
-CHUNK = 4096  # lines worked on together
 NO_CELL = -1  # stands for an integer that is no cell id, however large
-
-
-class LineError(ValueError):
-    """One line is not what it should be; the message says what is wrong with it, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class MazeLine:
     """One problem: the object as read, and what its fields mean. openings: n*n bytes, as in Mazes."""
 
-    record: dict[str, Any]
+    record: Record
     size: int
     openings: bytes
     start: int
     goal: int
 
 
-def read_object(line: bytes | str) -> dict[str, Any]:
-    """The JSON object on a line. Raises LineError."""
-    if len(line) > MAX_LINE:
-        raise LineError(f"the line is longer than {MAX_LINE} characters")
-    try:
-        text = line if isinstance(line, str) else line.decode("utf-8")
-        value = json.loads(text, object_pairs_hook=_unique_fields, parse_constant=_no_constant)
-    except LineError:
-        raise
-    except UnicodeDecodeError as error:
-        raise LineError(f"not UTF-8: byte {error.start} of the line") from None
-    except json.JSONDecodeError as error:
-        raise LineError(f"not JSON: {error.msg} at character {error.pos}") from None
-    except RecursionError:
-        raise LineError("not readable: nested too deep") from None
-    except ValueError:  # an integer with thousands of digits
-        raise LineError("not readable: a number is too long") from None
-    if not isinstance(value, dict):
-        raise LineError(f"not a JSON object but {_kind(value)}")
-    return value
-
-
-def read_maze(record: dict[str, Any]) -> MazeLine:
+def read_maze(record: Record) -> MazeLine:
     """The problem in an object. Raises LineError."""
     read_id(record)
-    size = _integer("size", _field(record, "size"))
+    size = _integer("size", read_field(record, "size"))
     if not MIN_SIZE <= size <= MAX_SIZE:
-        raise LineError(f"size {_short(size)} is not in {MIN_SIZE} to {MAX_SIZE}")
-    start, goal = (_cell(name, _field(record, name), size) for name in ("start", "goal"))
+        raise LineError(f"size {short(size)} is not in {MIN_SIZE} to {MAX_SIZE}")
+    start, goal = (_cell(name, read_field(record, name), size) for name in ("start", "goal"))
     if start == goal:
         raise LineError(f"start and goal are the same cell, {start}")
-    return MazeLine(record, size, _openings(_field(record, "edges"), size), start, goal)
+    return MazeLine(record, size, _openings(read_field(record, "edges"), size), start, goal)
 
 
-def read_id(record: dict[str, Any]) -> str | int | None:
-    """The id, None where there is none. Raises LineError."""
-    value = record.get("id")
-    if value is not None and (isinstance(value, bool) or not isinstance(value, str | int)):
-        raise LineError(f"id must be a string or an integer, not {_kind(value)}")
-    return value
-
-
-def read_strategy(record: dict[str, Any]) -> int:
+def read_strategy(record: Record) -> int:
     """The code of the strategy in an object. Raises LineError."""
-    name = _field(record, "strategy")
+    name = read_field(record, "strategy")
     if not isinstance(name, str) or name not in MAZE_STRATEGIES:
-        shown = _short(name) if isinstance(name, str) else _kind(name)
+        shown = short(name) if isinstance(name, str) else kind(name)
         raise LineError(f"strategy must be one of {', '.join(MAZE_STRATEGIES)}, not {shown}")
     return MAZE_STRATEGIES.index(name)
 
 
-def read_cells(record: dict[str, Any], name: str) -> list[int]:
+def read_cells(record: Record, name: str) -> list[int]:
     """A list of integers, NO_CELL for one that cannot be a cell of any maze. Raises LineError."""
-    values = _field(record, name)
+    values = read_field(record, name)
     if not isinstance(values, list):
-        raise LineError(f"{name} must be a list of integers, not {_kind(values)}")
+        raise LineError(f"{name} must be a list of integers, not {kind(values)}")
     if len(values) > MAX_STEPS:
         raise LineError(f"{name} has {len(values)} entries, more than {MAX_STEPS}")
     for k, value in enumerate(values):
         if type(value) is not int:
-            raise LineError(f"{name}[{k}] must be an integer, not {_kind(value)}")
+            raise LineError(f"{name}[{k}] must be an integer, not {kind(value)}")
     return [value if 0 <= value < MAX_SIZE * MAX_SIZE else NO_CELL for value in values]
 
 
 def to_mazes(lines: Sequence[MazeLine]) -> Mazes:
     """A batch of problems of one size; the ids of the batch are the places in it."""
     size = lines[0].size
-    openings = np.frombuffer(b"".join(line.openings for line in lines), np.uint8).reshape(len(lines), size * size)
+    joined = bytearray().join(line.openings for line in lines)  # no bytes: for read-only arrays kernels compile anew
+    openings = np.frombuffer(joined, np.uint8).reshape(len(lines), size * size)
     start = np.array([line.start for line in lines], np.uint8)
     goal = np.array([line.goal for line in lines], np.uint8)
     return Mazes(size, np.arange(len(lines), dtype=np.uint64), openings, start, goal)
@@ -148,7 +112,7 @@ def edges_of(openings: NDArray[np.uint8], size: int) -> list[list[int]]:
     ]
 
 
-def problem_record(mazes: Mazes, row: int) -> dict[str, Any]:
+def problem_record(mazes: Mazes, row: int) -> Record:
     """One problem of a batch as an object of the form above."""
     return {
         "id": int(mazes.id[row]),
@@ -159,39 +123,9 @@ def problem_record(mazes: Mazes, row: int) -> dict[str, Any]:
     }
 
 
-def to_line(record: dict[str, Any]) -> str:
-    """An object as one line, without the line's end; pure ASCII, so that any string survives."""
-    return json.dumps(record, separators=(",", ":"))
-
-
-def numbered(lines: Iterable[bytes | str]) -> Iterator[tuple[int, bytes | str]]:
-    """Lines with their numbers from 1; blank lines are left out, a byte order mark at the top is taken off."""
-    for number, line in enumerate(lines, 1):
-        if number == 1:
-            line = line.removeprefix("\ufeff") if isinstance(line, str) else line.removeprefix(b"\xef\xbb\xbf")
-        if line.strip():
-            yield number, line
-
-
-def chunks(lines: Iterable[tuple[int, bytes | str]]) -> Iterator[list[tuple[int, bytes | str]]]:
-    """The same lines in lists of at most CHUNK."""
-    iterator = iter(lines)
-    while chunk := list(islice(iterator, CHUNK)):
-        yield chunk
-
-
-def error_record(number: int, record: dict[str, Any] | None, error: LineError) -> dict[str, Any]:
-    """What is said of a line that cannot be read: its number, its id where it has one, and the error."""
-    try:
-        name = read_id(record) if record else None
-    except LineError:
-        name = None
-    return {"line": number, "id": name, "error": str(error)}
-
-
 def _openings(edges: Any, size: int) -> bytes:
     if not isinstance(edges, list):
-        raise LineError(f"edges must be a list of pairs, not {_kind(edges)}")
+        raise LineError(f"edges must be a list of pairs, not {kind(edges)}")
     cells = size * size
     openings = bytearray(cells)
     for k, edge in enumerate(edges):
@@ -216,46 +150,14 @@ def _openings(edges: Any, size: int) -> bytes:
     return bytes(openings)
 
 
-def _field(record: dict[str, Any], name: str) -> Any:
-    if name not in record:
-        raise LineError(f"{name} is missing")
-    return record[name]
-
-
 def _integer(name: str, value: Any) -> int:
     if type(value) is not int:  # True and 3.0 are no integers here
-        raise LineError(f"{name} must be an integer, not {_kind(value)}")
+        raise LineError(f"{name} must be an integer, not {kind(value)}")
     return value
 
 
 def _cell(name: str, value: Any, size: int) -> int:
     cell = _integer(name, value)
     if not 0 <= cell < size * size:
-        raise LineError(f"{name}: {_short(cell)} is outside the grid, cells are 0 to {size * size - 1}")
+        raise LineError(f"{name}: {short(cell)} is outside the grid, cells are 0 to {size * size - 1}")
     return cell
-
-
-def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        raise LineError("a field is given twice")
-    return fields
-
-
-def _no_constant(text: str) -> NoReturn:
-    raise LineError(f"{text} is no number of JSON")
-
-
-def _kind(value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    names = {int: "an integer", float: "a fraction", str: "a string", list: "a list", dict: "an object"}
-    return names[type(value)]
-
-
-def _short(value: int | str) -> str:
-    """A value for a message: one line, of bounded length. Some integers are too long to be turned into digits."""
-    if isinstance(value, int) and abs(value) > 10**18:
-        return "a huge number"
-    text = json.dumps(value)
-    return text if len(text) <= 40 else text[:37] + "..."

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lol_data.mazes_jsonl import LineError, read_id, read_object
+from lol_data.jsonl import LineError, Record, read_field, read_id, read_object
 from lol_data.sudokus import CELLS, DIGIT, SUDOKU_STRATEGIES, UNDO, UNIT, WAVE
 
 UNITS = 27
@@ -32,11 +32,11 @@ _EMPTY = ".0"
 class SudokuLine:
     """One problem: the object as read, and its puzzle, 81 bytes 0 to 9, which may be any, conflicts included."""
 
-    record: dict[str, Any]
+    record: Record
     puzzle: bytes
 
 
-def read_line(line: bytes | str) -> dict[str, Any]:
+def read_line(line: bytes | str) -> Record:
     """The object on a line; a line that is no JSON object is taken for the puzzle itself. Raises LineError."""
     head = line.lstrip()[:1]
     if head in ("{", b"{", "[", b"[", '"', b'"'):
@@ -47,17 +47,15 @@ def read_line(line: bytes | str) -> dict[str, Any]:
         raise LineError(f"not UTF-8: byte {error.start} of the line") from None
 
 
-def read_sudoku(record: dict[str, Any]) -> SudokuLine:
+def read_sudoku(record: Record) -> SudokuLine:
     """The problem in an object. Raises LineError."""
     read_id(record)
     return SudokuLine(record, read_grid(record, "puzzle"))
 
 
-def read_grid(record: dict[str, Any], name: str) -> bytes:
+def read_grid(record: Record, name: str) -> bytes:
     """The 81 digits, 0 for an empty cell, of a field of 81 characters. Raises LineError."""
-    if name not in record:
-        raise LineError(f"{name} is missing")
-    text = record[name]
+    text = read_field(record, name)
     if not isinstance(text, str):
         raise LineError(f"{name} must be a string of {CELLS} characters")
     if len(text) != CELLS:
@@ -68,7 +66,7 @@ def read_grid(record: dict[str, Any], name: str) -> bytes:
     return bytes(0 if character in _EMPTY else ord(character) - ord("0") for character in text)
 
 
-def read_sudoku_strategy(record: dict[str, Any]) -> str:
+def read_sudoku_strategy(record: Record) -> str:
     """The strategy in an object. Raises LineError."""
     name = record.get("strategy")
     if not isinstance(name, str) or name not in SUDOKU_STRATEGIES:

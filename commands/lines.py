@@ -19,10 +19,10 @@ def solve(
 
     Example: lol-data solve mazes.jsonl --strategy bfs
     """
-    from lol_data.mazes_jsonl import to_line
-    from lol_data.solvers import jsonl, sudoku_jsonl
+    from lol_data.jsonl import to_line
+    from lol_data.solvers import maze_jsonl, sudoku_jsonl
 
-    solve_lines = one_of_tasks(task, {"maze": jsonl.solve_lines, "sudoku": sudoku_jsonl.solve_lines})
+    solve_lines = one_of_tasks(task, {"maze": maze_jsonl.solve_lines, "sudoku": sudoku_jsonl.solve_lines})
     with open_lines(file) as lines:
         for record in solve_lines(lines, strategy):
             print(to_line(record))
@@ -36,10 +36,10 @@ def check(
 
     Example: lol-data check outputs.jsonl
     """
-    from lol_data.evaluators import jsonl, sudoku_jsonl
-    from lol_data.mazes_jsonl import to_line
+    from lol_data.evaluators import maze_jsonl, sudoku_jsonl
+    from lol_data.jsonl import to_line
 
-    check_lines = one_of_tasks(task, {"maze": jsonl.check_lines, "sudoku": sudoku_jsonl.check_lines})
+    check_lines = one_of_tasks(task, {"maze": maze_jsonl.check_lines, "sudoku": sudoku_jsonl.check_lines})
     with open_lines(file) as lines:
         for record in check_lines(lines):
             print(to_line(record))

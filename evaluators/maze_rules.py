@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lol_data.evaluators.arguments import byte_rows, codes
 from lol_data.evaluators.maze_frontier_rules import astar_rule, bfs_rule, bidirectional_rule
 from lol_data.evaluators.maze_reasons import ANSWER_NOT_SHORTEST, ANSWER_OK, MAZE_ANSWER, MAZE_ILLEGAL, NONE
 from lol_data.evaluators.maze_walk_rules import dead_end_rule, dfs_rule, distance, path_fault
@@ -21,7 +22,6 @@ from lol_data.tokenization.vocabulary import OK, PARSE_REASONS
 BFS, DFS, ASTAR, BIDIRECTIONAL, DEAD_END_FILLING = range(len(MAZE_STRATEGIES))
 SCRATCH = 256  # entries of a scratch array, more than a maze has cells
 UNKNOWN = -2  # a distance not asked for yet
-NO_CELL = 255  # stands for every number that is no cell id; the largest maze has cells 0 to 224
 
 
 def judge_mazes(
@@ -42,19 +42,19 @@ def judge_mazes(
     _check_mazes(mazes)
     count = len(traces)
     reasons = np.full(count, OK) if parse_reason is None else parse_reason
-    reason_codes = _codes("parse_reason", reasons, count, len(PARSE_REASONS)).astype(np.uint8)
-    asked_codes = _codes("asked", asked, count, len(MAZE_STRATEGIES)).astype(np.uint8)
+    reason_codes = codes("parse_reason", reasons, count, len(PARSE_REASONS)).astype(np.uint8)
+    asked_codes = codes("asked", asked, count, len(MAZE_STRATEGIES)).astype(np.uint8)
     parsed = reason_codes == OK
     first_illegal_step, illegal, answer, identified, legal, complete, canonical, exact = _judge(
         mazes.size,
         mazes.openings,
         mazes.start,
         mazes.goal,
-        _codes("rows", rows, count, len(mazes)).astype(np.int64),
+        codes("rows", rows, count, len(mazes)).astype(np.int64),
         asked_codes,
         parsed,
-        *_cell_bytes("traces", traces, count),
-        *_cell_bytes("answers", answers, count),
+        *byte_rows("traces", traces, count),
+        *byte_rows("answers", answers, count),
     )
     adherent = (identified >> asked_codes & 1).astype(bool)
     answer_correct = parsed & (answer == ANSWER_OK)
@@ -89,9 +89,9 @@ def canonical_rows(traced: TracedMazes) -> NDArray[np.bool_]:
     size, openings, start, goal = mazes.size, mazes.openings, mazes.start, mazes.goal
     good = _well_formed(size, openings, start, goal)
     for code, name in enumerate(MAZE_STRATEGIES):
-        trace, offsets = _cell_bytes(name, traced.traces[name], count)
+        trace, offsets = byte_rows(name, traced.traces[name], count)
         _keep_canonical(code, size, openings, start, goal, trace, offsets, good)
-    answer, offsets = _cell_bytes("answers", traced.answer, count)
+    answer, offsets = byte_rows("answers", traced.answer, count)
     _keep_right(size, openings, start, goal, answer, offsets, good)
     return good
 
@@ -244,26 +244,3 @@ def _check_mazes(mazes: Mazes) -> None:
     if not good.all():
         row = int(np.argmin(good))
         raise ValueError(f"maze {row}: a passage is open on one side only, or start and goal are not two cells of it")
-
-
-def _codes(name: str, values: ArrayLike, count: int, below: int) -> NDArray[np.integer]:
-    codes = np.asarray(values)
-    if codes.shape != (count,) or (count and codes.dtype.kind not in "iu"):
-        raise ValueError(f"{name} must be integers ({count},), not {codes.dtype} {codes.shape}")
-    if count and (codes.min() < 0 or codes.max() >= below):
-        raise ValueError(f"{name} must be in 0 to {below - 1}")
-    return codes
-
-
-def _cell_bytes(name: str, cells: Ragged, count: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Values of `count` rows as uint8 with NO_CELL for whatever does not fit, and the offsets."""
-    values, offsets = cells.values, cells.offsets
-    if len(cells) != count:
-        raise ValueError(f"{len(cells)} {name} for {count} rows")
-    if values.dtype.kind not in "iu":
-        raise ValueError(f"{name} must be integers, not {values.dtype}")
-    if offsets[0] < 0 or offsets[-1] > len(values) or (np.diff(offsets) < 0).any():
-        raise ValueError(f"{name}: offsets must rise from 0 to the number of values")
-    if values.dtype != np.uint8:
-        values = np.where((values >= 0) & (values < NO_CELL), values, NO_CELL).astype(np.uint8)
-    return np.ascontiguousarray(values), offsets

@@ -22,6 +22,8 @@ from lol_data.sudokus import CELLS, SUDOKU_STRATEGIES, Sudokus, TracedSudokus
 from lol_data.tokenization.vocabulary import OK, PARSE_REASONS
 
 NAKED_SINGLE, HIDDEN_SINGLE, CROSS_HATCHING, PROPAGATION, BACKTRACKING = range(len(SUDOKU_STRATEGIES))
+# Per strategy, bit t: whatever its rule allows, that of strategy t allows too. A box is a unit.
+ALLOWED_BY = np.array([1, 2, 1 << HIDDEN_SINGLE | 1 << CROSS_HATCHING, 8, 16], np.uint8)
 
 
 def judge_sudokus(
@@ -164,7 +166,7 @@ def _judge(puzzle, rows, asked, parsed, traces, trace_offsets, answers, answer_o
                 break
             static_order(start, choices, order)
         trace = traces[trace_offsets[k] : trace_offsets[k + 1]]
-        longest, runner_up, leader = 0, 0, 0
+        longest, leaders = 0, 0  # most legal steps, and the strategies that allow so many
         for strategy in range(5):
             if strategy == NAKED_SINGLE:
                 verdict = naked_single_rule(trace, givens, start, empty, candidates)
@@ -180,9 +182,9 @@ def _judge(puzzle, rows, asked, parsed, traces, trace_offsets, answers, answer_o
                 )
             steps, reason, ended, as_data_set = verdict
             if steps > longest:
-                longest, runner_up, leader = steps, longest, strategy
-            elif steps > runner_up:
-                runner_up = steps
+                longest, leaders = steps, 0
+            if steps == longest:
+                leaders |= 1 << strategy
             if ended:
                 identified[k] |= 1 << strategy
             if strategy == asked[k]:
@@ -190,8 +192,8 @@ def _judge(puzzle, rows, asked, parsed, traces, trace_offsets, answers, answer_o
                 if reason != NONE:
                     first_illegal_step[k] = steps
         exact[k] = identified[k] != 0
-        if not exact[k] and longest >= MIN_PREFIX and longest > runner_up:
-            identified[k] = 1 << leader
+        if not exact[k] and longest >= MIN_PREFIX and np.any(leaders == ALLOWED_BY):
+            identified[k] = leaders
         answer_reason[k] = answer_fault(givens, answers[answer_offsets[k] : answer_offsets[k + 1]], used)
     return fault_row, first_illegal_step, illegal, answer_reason, identified, legal, complete, canonical, exact
 

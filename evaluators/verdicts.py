@@ -6,7 +6,8 @@ legal         every step obeys the rules of the strategy that was asked for, and
 complete      legal, and the trace ends where that strategy must end
 canonical     complete, and every free choice was made as the data set makes it
 identified    the strategies for which the whole trace is legal and complete (`identified_exact`); when there is none,
-              the one strategy with the strictly longest legal prefix of at least MIN_PREFIX steps, if any
+              the one strategy with the strictly longest legal prefix of at least MIN_PREFIX steps, if any, together
+              with those that allow whatever it allows
 adherent      the strategy asked for is among the identified ones
 answer_correct  the answer is right by the rules of the problem, whatever the trace; else `answer_reason`
 joint         adherent, legal, complete, and the answer is right
@@ -73,25 +74,31 @@ class Verdicts:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Every output as plain Python values, ready for JSON: names for codes, None for "no step is illegal"."""
-        names = self._names()
-        columns = [
-            [names[name][code] for code in column.tolist()] if name in names else column.tolist()
-            for name, column in self.columns().items()
-        ]
-        sets = [
-            [name for bit, name in enumerate(self.strategies) if mask >> bit & 1]
-            for mask in range(1 << len(self.strategies))
-        ]
-        for values in zip(*columns, strict=True):
-            row = dict(zip(FIELDS, values, strict=True))
-            row["first_illegal_step"] = None if row["first_illegal_step"] < 0 else row["first_illegal_step"]
-            row["identified"] = sets[row["identified"]].copy()
-            yield row
+        return _as_rows(self._values())
+
+    def answers(self, lines: list[int], ids: list[str | int | None]) -> Iterator[dict[str, Any]]:
+        """The same for outputs that stood on lines: {"line", "id", "strategy"} before the verdicts."""
+        values = self._values()
+        return _as_rows({"line": lines, "id": ids, "strategy": values.pop("asked"), **values})
 
     def row(self, k: int) -> dict[str, Any]:
         """Output k in the form of `rows`."""
         one: dict[str, Any] = {name: column[k : k + 1] for name, column in self.columns().items()}
         return next(replace(self, **one).rows())
+
+    def _values(self) -> dict[str, list[Any]]:
+        names = self._names()
+        values = {
+            name: [names[name][code] for code in column.tolist()] if name in names else column.tolist()
+            for name, column in self.columns().items()
+        }
+        sets = [
+            [name for bit, name in enumerate(self.strategies) if mask >> bit & 1]
+            for mask in range(1 << len(self.strategies))
+        ]
+        values["first_illegal_step"] = [None if step < 0 else step for step in values["first_illegal_step"]]
+        values["identified"] = [sets[mask].copy() for mask in values["identified"]]
+        return values
 
     def _names(self) -> dict[str, tuple[str, ...]]:
         return {
@@ -104,3 +111,8 @@ class Verdicts:
 
 NAMES = ("strategies", "illegal_names", "answer_names")
 FIELDS = tuple(name for name in Verdicts.__dataclass_fields__ if name not in NAMES)
+
+
+def _as_rows(values: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
+    for row in zip(*values.values(), strict=True):
+        yield dict(zip(values, row, strict=True))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lol_data.errors import UsageError
-from lol_data.mazes_jsonl import LineError, chunks, error_record, numbered
+from lol_data.jsonl import Record, answer_lines
 from lol_data.solvers.sudoku_count import count_solutions
 from lol_data.solvers.sudoku_grid import has_conflict
 from lol_data.solvers.sudoku_tracing import trace_sudokus
@@ -20,9 +19,10 @@ from lol_data.sudokus_jsonl import SudokuLine, grid_text, read_line, read_sudoku
 MOST_TRIES = 10_000  # of backtracking on a given puzzle; a data set's traces have far fewer
 MOST_SOLUTIONS = 100  # counted
 PROBLEM_FIELDS = ("id", "puzzle")
+_Problem = tuple[SudokuLine, tuple[str, ...]]  # with the strategies
 
 
-def solve_lines(lines: Iterable[bytes | str], strategy: str | None = None) -> Iterator[dict[str, Any]]:
+def solve_lines(lines: Iterable[bytes | str], strategy: str | None = None) -> Iterator[Record]:
     """Solve the puzzle on every line that is not blank; the results come in the order of the lines.
 
     The strategies are `strategy`, or else the one that a line names, or else all five; each gives one object, the
@@ -41,32 +41,15 @@ def solve_lines(lines: Iterable[bytes | str], strategy: str | None = None) -> It
     """
     if strategy is not None and strategy not in SUDOKU_STRATEGIES:
         raise UsageError(f"unknown strategy {strategy!r}: choose one of {', '.join(SUDOKU_STRATEGIES)}")
-    return _solve_lines(lines, strategy)
+
+    def understand(_: int, record: Record) -> _Problem:
+        names = _strategies(record, strategy)
+        return read_sudoku(record), names
+
+    return answer_lines(lines, read_line, understand, _solve, {"status": "malformed"})
 
 
-def _solve_lines(lines: Iterable[bytes | str], strategy: str | None) -> Iterator[dict[str, Any]]:
-    for chunk in chunks(numbered(lines)):
-        results: list[list[dict[str, Any]]] = []  # of every line
-        problems: list[tuple[SudokuLine, tuple[str, ...]]] = []
-        places: list[int] = []  # of the problems among the results
-        for number, line in chunk:
-            record = None
-            try:
-                record = read_line(line)
-                names = _strategies(record, strategy)
-                problems.append((read_sudoku(record), names))
-            except LineError as error:
-                results.append([error_record(number, record, error) | {"status": "malformed"}])
-            else:
-                places.append(len(results))
-                results.append([])
-        for place, solved in zip(places, _solve(problems), strict=True):
-            results[place] = solved
-        for result in results:
-            yield from result
-
-
-def _strategies(record: dict[str, Any], strategy: str | None) -> tuple[str, ...]:
+def _strategies(record: Record, strategy: str | None) -> tuple[str, ...]:
     if strategy is not None:
         return (strategy,)
     if record.get("strategy") is not None:
@@ -74,8 +57,10 @@ def _strategies(record: dict[str, Any], strategy: str | None) -> tuple[str, ...]
     return SUDOKU_STRATEGIES
 
 
-def _solve(problems: list[tuple[SudokuLine, tuple[str, ...]]]) -> Iterator[list[dict[str, Any]]]:
-    puzzles = np.frombuffer(b"".join(problem.puzzle for problem, _ in problems), np.uint8).reshape(-1, CELLS)
+def _solve(problems: list[_Problem]) -> Iterator[list[Record]]:
+    """The objects for every problem."""
+    joined = bytearray().join(problem.puzzle for problem, _ in problems)  # read-only, kernels would compile anew
+    puzzles = np.frombuffer(joined, np.uint8).reshape(-1, CELLS)
     conflict = has_conflict(puzzles)
     counts, solutions = count_solutions(puzzles, MOST_SOLUTIONS)
     unique = np.flatnonzero(counts == 1)
@@ -93,7 +78,7 @@ def _solve(problems: list[tuple[SudokuLine, tuple[str, ...]]]) -> Iterator[list[
             yield [base | {"strategy": name, "status": "conflict" if bad else "no_solution"} for name in names]
 
 
-def _outcome(strategy: str, puzzle: NDArray[np.uint8], symbols: NDArray[np.uint8]) -> dict[str, Any]:
+def _outcome(strategy: str, puzzle: NDArray[np.uint8], symbols: NDArray[np.uint8]) -> Record:
     """What one trace comes to."""
     grid, values = puzzle.copy(), symbols.tolist()
     for before, symbol in pairwise(values):
@@ -101,7 +86,7 @@ def _outcome(strategy: str, puzzle: NDArray[np.uint8], symbols: NDArray[np.uint8
             grid[symbol] = 0
         elif before < CELLS and DIGIT < symbol <= DIGIT + 9:
             grid[before] = symbol - DIGIT
-    outcome: dict[str, Any] = {"steps": steps_of(strategy, symbols), "answer": grid_text(grid)}
+    outcome: Record = {"steps": steps_of(strategy, symbols), "answer": grid_text(grid)}
     if grid.all():
         return outcome | {"status": "solved"}
     outcome |= {"status": "stuck", "placements": int(np.count_nonzero(grid) - np.count_nonzero(puzzle))}

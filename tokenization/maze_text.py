@@ -18,8 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from lol_data.errors import UsageError
+from lol_data.jsonl import LineError
 from lol_data.mazes import EAST, MAX_SIZE, MAZE_STRATEGIES, SOUTH, Mazes
-from lol_data.mazes_jsonl import LineError, read_maze, read_strategy
+from lol_data.mazes_jsonl import read_maze, read_strategy
 from lol_data.ragged import Ragged, offsets_of
 from lol_data.tokenization.layout import ParsedOutputs
 from lol_data.tokenization.text import completion, concat, decimals, join_words, parse_words, prompt_fields

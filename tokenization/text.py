@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lol_data.mazes_jsonl import MAX_LINE, LineError
+from lol_data.jsonl import MAX_LINE, LineError
 from lol_data.ragged import Ragged
 from lol_data.tokenization.layout import ParsedOutputs
 from lol_data.tokenization.vocabulary import BAD_TOKEN, EMPTY, MISSING_ANSWER, MISSING_EOS, OK

@@ -157,7 +157,8 @@ def reference(puzzle, strategy, trace):
     exact = bool(identified)
     longest = max(replay[0] for replay in replays.values())
     leaders = [name for name in SUDOKU_STRATEGIES if replays[name][0] == longest]
-    if not exact and longest >= 2 and len(leaders) == 1:
+    one_way = len(leaders) == 1 or leaders == ["hidden_single", "cross_hatching"]  # every box is a unit
+    if not exact and longest >= 2 and one_way:
         identified = leaders
     return legal, -1 if legal else steps, complete, identified, exact
 

@@ -219,10 +219,21 @@ def test_the_longest_legal_prefix_identifies_when_no_whole_trace_fits():
     verdict = judge(KNOT, "hidden_single", hidden)
     assert verdict["identified"] == ["hidden_single"] and not verdict["identified_exact"] and verdict["adherent"]
     assert not verdict["legal"] and not verdict["joint"]
-    assert judge(KNOT, "cross_hatching", placements((25, 67, 1), (25, 58, 7)))["identified"] == []  # hidden as well
     assert judge(KNOT, "hidden_single", placements((6, 58, 7), (6, 58, 7)))["identified"] == []  # one step says nothing
     waves = judge(KNOT, "backtracking", [*FIRST_WAVE, *placements((64, 1))])
     assert waves["identified"] == ["propagation"] and not waves["adherent"]
+
+
+@pytest.mark.parametrize("damage", [[], placements((24, 64, 1)), [UNDO, 58], [DIGIT]])
+def test_steps_of_cross_hatching_are_those_of_hidden_singles_too(damage):
+    begun = CANONICAL["cross_hatching"][:6]
+    for asked in SUDOKU_STRATEGIES:
+        verdict = judge(KNOT, asked, [*begun, *damage])
+        assert verdict["identified"] == ["hidden_single", "cross_hatching"] and not verdict["identified_exact"]
+        assert verdict["adherent"] == (asked in verdict["identified"]) and not verdict["joint"]
+    assert judge(KNOT, "cross_hatching", [*begun[:3], *damage])["identified"] == []  # one step says nothing
+    further = judge(KNOT, "cross_hatching", [*begun, *placements((8, 73, 1)), *damage])  # in a row
+    assert further["identified"] == ["hidden_single"] and not further["adherent"]
 
 
 # ---------------------------------------------------------------- last cells
@@ -272,6 +283,20 @@ def test_a_wave_that_contradicts_itself_is_never_closed():
     for strategy in ("naked_single", "propagation"):
         verdict = judge(grid, strategy, placements((0, 9), (1, 9)))
         assert (verdict["first_illegal_step"], verdict["illegal_reason"]) == (1, "digit_in_peers")
+
+
+def test_a_wave_that_forces_two_digits_into_one_cell_is_never_closed():
+    grid = [0] * 81
+    for cell, digit in {13: 1, 25: 1, 37: 1, 65: 1, 12: 2, 24: 2, 28: 2, 56: 2}.items():
+        grid[cell] = digit  # row 0 takes a 1, and column 0 a 2, in cell 0 alone
+    assert judge(grid, "hidden_single", placements((0, 0, 1)))["legal"]
+    assert judge(grid, "hidden_single", placements((9, 0, 2)))["legal"]
+    wave = judge(grid, "propagation", placements((0, 1), (0, 2)))
+    assert (wave["first_illegal_step"], wave["illegal_reason"]) == (1, "already_filled")
+    others = [step for cell in range(1, 81) for digit in range(1, 10) for step in [placements((cell, digit))]]
+    forced = [step for step in others if judge(grid, "propagation", step)["legal"]]
+    closed = judge(grid, "propagation", [*placements((0, 1)), *(symbol for step in forced for symbol in step), WAVE])
+    assert closed["illegal_reason"] == "wave_incomplete"
 
 
 SIX = digits_of("92..8.65.6..2.43..3..5.9.72.7.953.......7.......6..5....142..3.....31..6.6.7..1..")

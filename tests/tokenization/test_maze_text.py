@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from lol_data.errors import UsageError
 from lol_data.generators.maze import MazeSettings, generate_mazes
+from lol_data.jsonl import LineError
 from lol_data.mazes import MAZE_STRATEGIES
-from lol_data.mazes_jsonl import LineError, edges_of, problem_record, read_maze
+from lol_data.mazes_jsonl import edges_of, problem_record, read_maze
 from lol_data.ragged import Ragged
 from lol_data.tokenization.maze import CELL_BASE, MazeLayout
 from lol_data.tokenization.maze_text import (

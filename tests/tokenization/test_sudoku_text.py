@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lol_data.errors import UsageError
 from lol_data.generators.sudoku import SudokuSettings, generate_sudokus
-from lol_data.mazes_jsonl import LineError
+from lol_data.jsonl import LineError
 from lol_data.ragged import Ragged
 from lol_data.sudokus import SUDOKU_STRATEGIES, SYMBOLS
 from lol_data.sudokus_jsonl import grid_text

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
 
 from lol_data.errors import UsageError
+from lol_data.jsonl import Record, answer_lines, read_object
 from lol_data.mazes import MAZE_STRATEGIES
-from lol_data.mazes_jsonl import (
-    LineError,
-    MazeLine,
-    by_size,
-    chunks,
-    error_record,
-    goal_reachable,
-    numbered,
-    read_maze,
-    read_object,
-    read_strategy,
-    to_mazes,
-)
+from lol_data.mazes_jsonl import MazeLine, by_size, goal_reachable, read_maze, read_strategy, to_mazes
 from lol_data.solvers.tracing import trace_mazes
 
 PROBLEM_FIELDS = ("id", "size", "edges", "start", "goal")
+_Problem = tuple[MazeLine, tuple[str, ...]]  # with the strategies
 
 
-def solve_lines(lines: Iterable[bytes | str], strategy: str | None = None) -> Iterator[dict[str, Any]]:
+def solve_lines(lines: Iterable[bytes | str], strategy: str | None = None) -> Iterator[Record]:
     """Solve the problem on every line that is not blank; the results come in the order of the lines.
 
     The strategies are `strategy`, or else the one that a line names, or else all five; each gives one object, the
@@ -37,33 +26,15 @@ def solve_lines(lines: Iterable[bytes | str], strategy: str | None = None) -> It
     """
     if strategy is not None and strategy not in MAZE_STRATEGIES:
         raise UsageError(f"unknown strategy {strategy!r}: choose one of {', '.join(MAZE_STRATEGIES)}")
-    return _solve_lines(lines, strategy)
+
+    def understand(_: int, record: Record) -> _Problem:
+        names = _strategies(record, strategy)
+        return read_maze(record), names
+
+    return answer_lines(lines, read_object, understand, _solve, {"status": "malformed"})
 
 
-def _solve_lines(lines: Iterable[bytes | str], strategy: str | None) -> Iterator[dict[str, Any]]:
-    for chunk in chunks(numbered(lines)):
-        results: list[list[dict[str, Any]]] = []  # of every line
-        problems: list[tuple[MazeLine, tuple[str, ...]]] = []
-        places: list[int] = []  # of the problems among the results
-        for number, line in chunk:
-            record = None
-            try:
-                record = read_object(line)
-                names = _strategies(record, strategy)
-                problems.append((read_maze(record), names))
-            except LineError as error:
-                results.append([error_record(number, record, error) | {"status": "malformed"}])
-            else:
-                places.append(len(results))
-                results.append([])
-        for group in by_size([problem for problem, _ in problems]):
-            for k, solved in zip(group, _solve([problems[k] for k in group]), strict=True):
-                results[places[k]] = solved
-        for result in results:
-            yield from result
-
-
-def _strategies(record: dict[str, Any], strategy: str | None) -> tuple[str, ...]:
+def _strategies(record: Record, strategy: str | None) -> tuple[str, ...]:
     if strategy is not None:
         return (strategy,)
     if record.get("strategy") is not None:
@@ -71,8 +42,16 @@ def _strategies(record: dict[str, Any], strategy: str | None) -> tuple[str, ...]
     return MAZE_STRATEGIES
 
 
-def _solve(problems: list[tuple[MazeLine, tuple[str, ...]]]) -> Iterator[list[dict[str, Any]]]:
-    """The objects for problems of one size."""
+def _solve(problems: list[_Problem]) -> list[list[Record]]:
+    """The objects for every problem."""
+    answers: list[list[Record]] = [[] for _ in problems]
+    for group in by_size([problem for problem, _ in problems]):
+        for k, solved in zip(group, _solve_one_size([problems[k] for k in group]), strict=True):
+            answers[k] = solved
+    return answers
+
+
+def _solve_one_size(problems: list[_Problem]) -> Iterator[list[Record]]:
     mazes = to_mazes([problem for problem, _ in problems])
     reachable = goal_reachable(mazes)
     traced = trace_mazes(mazes.take(np.nonzero(reachable)[0]))

@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lol_data.errors import UsageError
-from lol_data.evaluators.jsonl import check_lines
+from lol_data.evaluators.maze_jsonl import check_lines
 from lol_data.generators.maze import MazeSettings, generate_mazes
+from lol_data.jsonl import LineError, to_line
 from lol_data.mazes import MAZE_STRATEGIES
-from lol_data.mazes_jsonl import LineError, goal_reachable, problem_record, read_maze, to_line, to_mazes
-from lol_data.solvers.jsonl import solve_lines
+from lol_data.mazes_jsonl import goal_reachable, problem_record, read_maze, to_mazes
+from lol_data.solvers.maze_jsonl import solve_lines
 
 GOOD = {
     "id": "a",
