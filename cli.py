@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from lol_data import __version__
-from lol_data.commands import data, lines, models
+from lol_data.commands import data, evaluation, lines, models, report
 from lol_data.errors import LolDataError
 
 app = typer.Typer(
@@ -30,7 +30,9 @@ for panel, commands in COMMANDS.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)
 app.command(rich_help_panel="Models")(models.train)
-app.command(name="eval", rich_help_panel="Models")(models.evaluate)
+app.command(name="eval", rich_help_panel="Models")(evaluation.evaluate)
+for command in (evaluation.intervene, evaluation.compare, report.diagnose, report.report):
+    app.command(rich_help_panel="Models")(command)
 
 
 def main() -> None:

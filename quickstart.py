@@ -6,7 +6,8 @@ import sys
 import time
 from pathlib import Path
 
-from lol_data import runs
+from lol_data import evaluations, runs
+from lol_data.commands.common import note
 from lol_data.evaluators.summary import comparison, table, template_lines, title
 from lol_data.generators.maze import MazeSettings
 from lol_data.progress import progress_bar
@@ -29,7 +30,6 @@ def run_quickstart(out: Path, config: str, n: int, test: int) -> None:
     step(f"1/3  {n:,} mazes of {SIZE}x{SIZE} cells, five traces each -> {out / 'data'}")
     plan = DatasetPlan(n, MazeSettings(size=SIZE), validation_share=0.02, test_share=0.02)
     manifest = generate_dataset(plan, out / "data").manifest
-    assert manifest is not None  # only a run of a range of shards leaves none
     assert manifest is not None  # only a part of the shards would leave it unsigned
     dropped = manifest.duplicates["dropped"]
     step(f"     {manifest.rows:,} mazes, {manifest.bytes / 1e6:.1f} MB, {dropped} duplicates dropped")
@@ -41,19 +41,8 @@ def run_quickstart(out: Path, config: str, n: int, test: int) -> None:
 
     step(f"3/3  decoding {test} test mazes under every strategy, judging every output by the rules")
     with progress_bar("output") as advance:
-        summaries, folders = runs.evaluate(
-            run,
-            None,
-            "all",
-            "selection",
-            test,
-            500,
-            None,
-            500,
-            None,
-            lambda text: print(text, file=sys.stderr),
-            advance,
-        )
+        request = evaluations.Request(run, n=test)
+        summaries, folders = evaluations.evaluate(request, "all", "selection", note, advance)
     for summary in summaries[:2]:
         print("\n".join(["", title(summary), table(summary), *template_lines(summary)]))
     print("\nIs the wanted strategy the one that the output follows? (chance: 20 %)")

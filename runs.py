@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lol_data.errors import UsageError
 from lol_data.shards.manifest import MANIFEST
 from lol_data.shards.reader import Dataset, open_dataset
 from lol_data.tokenization.tasks import AnyLayout, layout_for
+
+if TYPE_CHECKING:
+    from lol_data.training.config import RunConfig
+    from lol_data.training.loop import Trainer
 
 DATASETS, RUNS = Path("datasets"), Path("runs")
 Note = Callable[[str], None]
@@ -59,23 +63,61 @@ def train(
     settings: list[str],
     device: str | None,
     note: Note,
+    tensorboard: bool = False,
 ) -> tuple[Path, dict[str, Any]]:
     """Train or go on training; returns the run folder and the last line of metrics.
 
     Without a configuration, the default one of the task and machine is taken. A resumed run takes its data and
-    configuration from its own run.json where they are not given.
+    configuration from its own run.json where they are not given. Under torchrun only the first process returns.
     """
+    from lol_data.training import distributed
+    from lol_data.training.loop import train_run
+    from lol_data.training.tensorboard import require_tensorboard
+
+    if tensorboard:
+        require_tensorboard()
+    with distributed.processes():
+        if not distributed.is_first():
+            note = _silent
+        if resume and out is None:
+            out = distributed.from_first(lambda: newest(RUNS, "run.json", "train one with: lol-data train"))
+        trainer, dataset, name = _prepare(data, config, out if resume else None, settings, device, note)
+        run = out or distributed.from_first(lambda: _new_run(name))
+        parameters = sum(parameter.numel() for parameter in trainer.model.parameters())
+        together = f", {distributed.count()} processes" if distributed.count() > 1 else ""
+        note(f"run: {run} ({parameters:,} parameters, {trainer.device}{together})")
+        identity = data_identity(dataset, trainer.sequences.layout)
+        return run, train_run(trainer, run, identity, resume, note, tensorboard)
+
+
+def plan(data: Path | None, config: str | None, settings: list[str], device: str | None, note: Note) -> dict[str, Any]:
+    """What a training run will take: see `lol_data.training.estimate`. Nothing is written."""
+    from lol_data.training.estimate import estimate
+
+    return estimate(_prepare(data, config, None, settings, device, note)[0])
+
+
+def configuration(data: Path | None, config: str | None, settings: list[str], device: str | None) -> RunConfig:
+    """The configuration that a training run would have; without data, that of mazes."""
+    from lol_data.training.config import load_config
+    from lol_data.training.machine import pick_device
+
+    task = "maze" if data is None or config else open_dataset(data).manifest.task
+    return load_config(config or default_config(task, pick_device(device).type), settings)
+
+
+def _prepare(
+    data: Path | None, config: str | None, again: Path | None, settings: list[str], device: str | None, note: Note
+) -> tuple[Trainer, Dataset, str]:
+    """A trainer, its data set, and a name for a run of it. again: the run that is to go on, if one is."""
     from lol_data.training.config import RunConfig, load_config
     from lol_data.training.data import Sequences
-    from lol_data.training.loop import Trainer, train_run
+    from lol_data.training.loop import Trainer
     from lol_data.training.machine import pick_device
     from lol_data.training.run_folder import read_run
 
     place = pick_device(device)
-    before = None
-    if resume:
-        out = out or newest(RUNS, "run.json", "train one with: lol-data train")
-        before = read_run(out)
+    before = read_run(again) if again else None
     # Loaded before the data is looked for, so that a wrong word is told at once; the task may then choose another one.
     resolved = load_config(config or default_config("maze", place.type), settings)
     dataset = find_dataset(Path(before["data"]["path"]) if before and data is None else data, note)
@@ -83,7 +125,6 @@ def train(
         resolved = RunConfig.from_json(before["config"])
     elif config is None:
         resolved = load_config(default_config(dataset.manifest.task, place.type), settings)
-    out = out or _new_run(f"{dataset.path.name}-{config or place.type}")
     field, limit = resolved.strategy_field, resolved.train.problems or None
     sequences = Sequences.of(dataset.read_split("train", limit), field)
     held_out = dataset.read_split("validation", resolved.train.validation_problems)
@@ -91,85 +132,11 @@ def train(
         raise UsageError(f"{dataset.path}: its validation split is empty; make a larger set or --validation-share")
     machine = before["machine"] if before else None
     trainer = Trainer(resolved, sequences, Sequences.of(held_out, field), place, machine)
-    note(f"run: {out} ({sum(p.numel() for p in trainer.model.parameters()):,} parameters, {place})")
-    line = train_run(trainer, out, data_identity(dataset, sequences.layout), resume, note)
-    return out, line
+    return trainer, dataset, f"{dataset.path.name}-{Path(config).stem if config else place.type}"
 
 
-def evaluate(
-    run: Path | None,
-    data: Path | None,
-    protocol: str,
-    kind: str,
-    n: int,
-    template_problems: int,
-    out: Path | None,
-    batch: int,
-    device: str | None,
-    note: Note,
-    progress: Callable[[int, int], None],
-) -> tuple[list[dict[str, Any]], list[Path]]:
-    """Evaluate a run's newest checkpoint on test problems; returns each protocol's summary and results folder.
-
-    Templates come from the validation split, scores from the test split. `all` is prompted, forced with both kinds of
-    template, and neutral.
-    """
-    from lol_data.evaluators import evaluate as evaluation
-    from lol_data.evaluators.protocols import PROTOCOLS
-    from lol_data.evaluators.templates import KINDS, observe_paths
-    from lol_data.training.config import RunConfig
-    from lol_data.training.machine import pick_device
-    from lol_data.training.run_folder import load_trained, read_run
-
-    if protocol not in (*PROTOCOLS, "all"):
-        raise UsageError(f"--protocol {protocol}: use {', '.join(PROTOCOLS)} or all")
-    if kind not in KINDS:
-        raise UsageError(f"--template {kind}: use {' or '.join(KINDS)}")
-    for name, value in (("--n", n), ("--template-problems", template_problems), ("--batch", batch)):
-        if value < 1:
-            raise UsageError(f"{name} is {value}; it must be 1 or more")
-    run = run or newest(RUNS, "run.json", "train one with: lol-data train")
-    about_run = read_run(run)
-    dataset = find_dataset(data or Path(about_run["data"]["path"]), note)
-    field = RunConfig.from_json(about_run["config"]).strategy_field
-    layout, trained = dataset_layout(dataset, field), layout_for(about_run["data"], field)
-    if layout != trained:
-        raise UsageError(f"{dataset.path} has {layout.kind}; {run} was trained on {trained.kind}")
-    model, checkpoint = load_trained(run, layout, pick_device(device), note)
-    test = dataset.read_split("test", n, columns=())
-    if not len(test):
-        raise UsageError(f"{dataset.path}: its test split is empty; make a larger set or --test-share")
-    if len(test) < n:
-        note(f"{dataset.path}: the test split has {len(test)} problems, not {n}")
-    arms = [(protocol, kind)]
-    if protocol == "all":
-        arms = [("prompted", kind), *(("forced", each) for each in KINDS), ("neutral", kind)]
-    paths = None
-    if any(name == "forced" for name, _ in arms):
-        validation = dataset.read_split("validation", template_problems)
-        if not len(validation):
-            raise UsageError(f"{dataset.path}: its validation split is empty, templates need it")
-        paths = observe_paths(model, validation)
-    about = {
-        "run": str(run),
-        "checkpoint": checkpoint.name,
-        "data": str(dataset.path),
-        "content_hash": dataset.manifest.content_hash,
-        "n": len(test),
-    }
-    summaries, folders = [], []
-    total, done = len(arms) * len(layout.strategies) * len(test), 0
-
-    def tick(outputs: int) -> None:
-        nonlocal done
-        done += outputs
-        progress(done, total)
-
-    for name, template in arms:
-        result = evaluation.evaluate(model, layout.problems(test), name, paths, template, batch, tick)
-        folders.append(evaluation.write_result(result, out or run / "eval", about))
-        summaries.append({**about, **result.summary})
-    return summaries, folders
+def _silent(text: str) -> None:
+    pass
 
 
 def _new_run(name: str) -> Path:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lol_data.evaluators.intervals import margin_bounds, wilson
 from lol_data.evaluators.verdicts import Verdicts
 
 SCHEMA_VERSION = 1
@@ -19,58 +20,72 @@ RATES = {
     "joint": "joint",
     "canonical": "canonical",
 }
-
-
-def wilson(hits: int, n: int, z: float = 1.959964) -> dict[str, Any]:
-    """A rate with its Wilson 95 % interval: {"rate", "low", "high"}; with n = 0 it is None in all of 0..1."""
-    if n == 0:
-        return {"rate": None, "low": 0.0, "high": 1.0}
-    rate, shrink = hits / n, 1 + z * z / n
-    centre = (rate + z * z / (2 * n)) / shrink
-    half = z / shrink * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
-    # Rounding must not push the bounds past the rate itself at 0 and 1.
-    return {"rate": rate, "low": max(0.0, min(rate, centre - half)), "high": min(1.0, max(rate, centre + half))}
+MARGINS = ("adherence", "legality", "completeness", "answer")  # `joint` is all of these at once
+APART = ("adherence", "legality", "answer", "joint")
 
 
 def summarise(verdicts: Verdicts, fell_back: NDArray[np.bool_] | None = None) -> dict[str, Any]:
     """Rates per strategy asked for and overall, and the confusion matrix.
 
-    fell_back: bool (M,), outputs that used an unsupported template cell, for forced paths. The confusion matrix counts,
-    per strategy asked for, what was identified: one strategy, "none", or "ambiguous" when several fit at once.
+    fell_back: bool (M,), outputs that used an unsupported template cell, for forced paths: rates then come apart for
+    those that stayed in supported cells and those that did not. The confusion matrix counts, per strategy asked for,
+    what was identified: one strategy, "none", or "ambiguous" when several fit at once.
     """
-    names = verdicts.strategies
-    groups = {name: verdicts.asked == code for code, name in enumerate(names)}
-    single = np.array([bin(mask).count("1") for mask in range(256)])[verdicts.identified] == 1
-    confusion = {}
-    for name, group in groups.items():
-        row = {
-            other: int((group & single & (verdicts.identified == 1 << code)).sum()) for code, other in enumerate(names)
-        }
-        row["ambiguous"] = int((group & ~single & (verdicts.identified != 0)).sum())
-        row["none"] = int((group & (verdicts.identified == 0)).sum())
-        confusion[name] = row
+    groups = {name: verdicts.asked == code for code, name in enumerate(verdicts.strategies)}
     return {
         "strategies": {name: _rates(verdicts, group, fell_back) for name, group in groups.items()},
         "overall": _rates(verdicts, np.ones(len(verdicts), bool), fell_back),
-        "confusion": confusion,
+        "confusion": {name: identified_counts(verdicts, group) for name, group in groups.items()},
     }
 
 
+def identified_counts(verdicts: Verdicts, group: NDArray[np.bool_]) -> dict[str, int]:
+    """What was identified in a group of outputs, bool (M,): one strategy, "ambiguous" or "none"."""
+    identified = verdicts.identified[group]
+    counts = {name: int((identified == 1 << code).sum()) for code, name in enumerate(verdicts.strategies)}
+    counts["ambiguous"] = int((np.bitwise_count(identified) > 1).sum())
+    counts["none"] = int((identified == 0).sum())
+    return counts
+
+
+def conflict_matrix(verdicts: Verdicts, field: NDArray[np.integer]) -> dict[str, dict[str, Any]]:
+    """What outputs follow when the field, int (M,), names one strategy and the path (`asked`) is another's.
+
+    {field: {path: {"n", "path", "field", "identified"}}}: the rates of outputs that follow the path's strategy and the
+    field's, and the counts of `identified_counts`. An ambiguous output may follow both.
+    """
+    matrix: dict[str, dict[str, Any]] = {}
+    for named, name in enumerate(verdicts.strategies):
+        for laid, path in enumerate(verdicts.strategies):
+            group = (field == named) & (verdicts.asked == laid)
+            if n := int(group.sum()):
+                followed = [int((verdicts.identified[group] >> code & 1).sum()) for code in (laid, named)]
+                matrix.setdefault(name, {})[path] = {
+                    "n": n,
+                    "path": wilson(followed[0], n),
+                    "field": wilson(followed[1], n),
+                    "identified": identified_counts(verdicts, group),
+                }
+    return matrix
+
+
 def _rates(verdicts: Verdicts, group: NDArray[np.bool_], fell_back: NDArray[np.bool_] | None) -> dict[str, Any]:
-    n = int(group.sum())
-    rates: dict[str, Any] = {"n": n}
-    for name, column in RATES.items():
-        rates[name] = wilson(int(getattr(verdicts, column)[group].sum()), n)
+    rates = _plain_rates(verdicts, group, RATES)
+    n = rates["n"]
     rates["unparsable"] = wilson(int((~verdicts.parsed)[group].sum()), n)
+    if n:  # what a reader of the single rates could conclude about the joint one
+        low, high = margin_bounds(*(rates[name]["rate"] for name in MARGINS))
+        rates["joint_bounds"] = {"low": low, "high": high}
     if fell_back is not None:
         rates["fallback_rate"] = float(fell_back[group].mean()) if n else None
-        supported = group & ~fell_back
-        rates["supported"] = {
-            "n": int(supported.sum()),
-            "adherence": wilson(int(verdicts.adherent[supported].sum()), int(supported.sum())),
-            "joint": wilson(int(verdicts.joint[supported].sum()), int(supported.sum())),
-        }
+        rates["supported"] = _plain_rates(verdicts, group & ~fell_back, APART)
+        rates["fell_back"] = _plain_rates(verdicts, group & fell_back, APART)
     return rates
+
+
+def _plain_rates(verdicts: Verdicts, group: NDArray[np.bool_], names: Iterable[str]) -> dict[str, Any]:
+    n = int(group.sum())
+    return {"n": n, **{name: wilson(int(getattr(verdicts, RATES[name])[group].sum()), n) for name in names}}
 
 
 def percent(rate: dict[str, Any]) -> str:
@@ -81,7 +96,7 @@ def percent(rate: dict[str, Any]) -> str:
 
 def table(summary: dict[str, Any]) -> str:
     """One protocol's rates as lines of text."""
-    columns = ("adherence", "legality", "answer", "joint")
+    columns = APART
     head = f"{'strategy':<18}{'n':>6}  " + "  ".join(f"{name:^18}" for name in columns)
     lines = [head, "-" * len(head)]
     for name, rates in [*summary["strategies"].items(), ("all", summary["overall"])]:
@@ -103,12 +118,34 @@ def template_lines(summary: dict[str, Any]) -> list[str]:
     if not template:
         return []
     own = ", ".join(f"{name} {100 * rate:.0f}" for name, rate in template["agreement_with_own_paths"].items())
-    fallback = 100 * summary["overall"]["fallback_rate"]
-    return [
+    overall = summary["overall"]
+    fallback = 100 * overall["fallback_rate"]
+    lines = [
         f"own paths that agree with the template, per cent: {own}",
         f"both kinds of template agree in {100 * template['kinds_agree']:.0f} % of windows; "
         f"{fallback:.1f} % of outputs left the supported windows",
     ]
+    if 0 < fallback < 100:
+        inside, outside = (percent(overall[name]["joint"]).strip() for name in ("supported", "fell_back"))
+        lines.append(f"joint rate inside the supported windows {inside}, of outputs that left them {outside}")
+    return lines
+
+
+def conflict_table(summary: dict[str, Any]) -> str:
+    """The conflict matrix as lines of text: per cent that follow the path / the field; nothing for other protocols."""
+    matrix = summary.get("matrix")
+    if not matrix:
+        return ""
+    paths = list(summary["strategies"])
+    head = f"{'field':<18}" + "  ".join(f"{'path ' + name[:11]:>16}" for name in paths)
+    lines = ["per cent of outputs that follow the path / the field", head, "-" * len(head)]
+    for named, row in matrix.items():
+        cells = [
+            f"{100 * row[path]['path']['rate']:.1f} / {100 * row[path]['field']['rate']:.1f}" if path in row else ""
+            for path in paths
+        ]
+        lines.append(f"{named:<18}" + "  ".join(f"{cell:>16}" for cell in cells))
+    return "\n".join(lines)
 
 
 def comparison(summaries: list[dict[str, Any]], rate: str = "adherence") -> str:

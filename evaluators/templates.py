@@ -13,17 +13,19 @@ falls back to the last supported window of its depth.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from lol_data.errors import RefusedError
+from lol_data.evaluators.paths import Paths
 from lol_data.model.lol import LibraryOfLayers
 from lol_data.model.routing import ForcedPath
 from lol_data.ragged import Ragged
-from lol_data.tokenization.layout import join
-from lol_data.tokenization.tasks import AnyLayout, Traced, layout_of
+from lol_data.tokenization.layout import NEUTRAL_FIELD, join
+from lol_data.tokenization.tasks import AnyLayout, Problems, Traced, layout_of
 
 KINDS = ("selection", "probability")
 
@@ -42,10 +44,14 @@ class Template:
     counts: NDArray[np.int64]
     agreement: NDArray[np.float64]
 
+    @property
+    def paths(self) -> Paths:
+        """The path of every strategy."""
+        return Paths(self.ids, self.gates)
+
     def forced(self, strategies: NDArray[np.integer], device: torch.device) -> ForcedPath:
         """The path of each row's strategy, int (B,)."""
-        ids, gates = torch.from_numpy(self.ids[strategies]), torch.from_numpy(self.gates[strategies])
-        return ForcedPath(ids.to(device), gates.to(device))
+        return self.paths.forced(strategies, device)
 
     def fell_back(self, strategies: NDArray, last_windows: NDArray) -> NDArray[np.bool_]:
         """Whether an output used an unsupported cell: strategies int (M,), last window at each depth int (M, D)."""
@@ -60,12 +66,13 @@ class PathStatistics:
     """Sums over observed routes; n is observations, L blocks.
 
     counts: int64 (S, D, K). chosen: int64 (S, D, K, L), times each block was taken. probability: float64 (S, D, K, L),
-    summed raw probabilities.
+    summed raw probabilities. problems: the prompts of the observed problems, field neutral, as bytes.
     """
 
     counts: NDArray[np.int64]
     chosen: NDArray[np.int64]
     probability: NDArray[np.float64]
+    problems: frozenset[bytes] = field(default=frozenset(), repr=False)
 
     def template(self, kind: str) -> Template:
         """The template of a kind, unsupported cells filled from the window before."""
@@ -80,10 +87,43 @@ class PathStatistics:
             gates[:, :, k][missing] = gates[:, :, k - 1][missing]
         return Template(kind, ids, gates.astype(np.float32), self.counts, agreement)
 
+    def per_window(self, kind: str) -> Template:
+        """A template that knows windows only: one block, and one gate, for all depths behind the prompt.
+
+        The block is chosen from the sums over depths; the prompt keeps its own path, which knows no strategy.
+        """
+
+        def flat(sums: NDArray) -> NDArray:
+            sums = sums.copy()
+            sums[:, :, 1:] = sums[:, :, 1:].sum(1, keepdims=True)
+            return sums
+
+        pooled = PathStatistics(flat(self.counts), flat(self.chosen), flat(self.probability)).template(kind)
+        agreed = np.take_along_axis(self.chosen, pooled.ids[..., None], -1)[..., 0]
+        agreement = agreed.sum((1, 2)) / np.maximum(self.counts.sum((1, 2)), 1)
+        return Template(kind, pooled.ids, pooled.gates, self.counts, agreement)
+
     def kinds_agree(self) -> float:
         """Share of observations in cells where both kinds of template name the same block."""
+        return float((self.counts * self._same_block()).sum() / self.counts.sum())
+
+    def kinds_agree_per_strategy(self) -> NDArray[np.float64]:
+        """The same for each strategy, (S,)."""
+        same = (self.counts * self._same_block()).sum((1, 2))
+        return same / np.maximum(self.counts.sum((1, 2)), 1)
+
+    def refuse_scores_on(self, problems: Problems, layout: AnyLayout) -> None:
+        """Raise RefusedError if one of the problems to be scored is among those that the routes were observed on."""
+        for k, prompt in enumerate(_neutral_prompts(layout, problems)):
+            if prompt in self.problems:
+                raise RefusedError(
+                    f"problem {problems.id[k]} is to be scored, but the templates were observed on it; "
+                    "templates come from validation problems, scores from test problems"
+                )
+
+    def _same_block(self) -> NDArray[np.bool_]:
         one, other = (self.template(kind).ids for kind in KINDS)
-        return float((self.counts * (one == other)).sum() / self.counts.sum())
+        return one == other
 
 
 @torch.inference_mode()
@@ -108,7 +148,12 @@ def observe_paths(model: LibraryOfLayers, traced: Traced, batch: int = 256) -> P
                 counts[cell] += real.sum()
                 chosen[cell] += np.bincount(ids[real, k], minlength=blocks)
                 probability[cell] += p[real, k].sum(0)
-    return PathStatistics(counts, chosen, probability)
+    return PathStatistics(counts, chosen, probability, frozenset(_neutral_prompts(layout, layout.problems(traced))))
+
+
+def _neutral_prompts(layout: AnyLayout, problems: Problems) -> Iterator[bytes]:
+    """A problem's neutral prompt says all about it but its id."""
+    return (prompt.tobytes() for prompt in layout.prompts(problems, np.full(len(problems), NEUTRAL_FIELD)))
 
 
 def _strategy_batches(

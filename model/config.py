@@ -6,6 +6,12 @@ from dataclasses import dataclass
 
 from lol_data.errors import UsageError
 
+# shared       one router matrix for all depths, a choice per (window, depth)
+# per_depth    the same with a matrix of its own at every depth
+# per_segment  one matrix; the first window of a segment chooses, and the others take its block and gate
+# fixed        no choice: depth l takes block (l - 1) mod L with gate 1
+ROUTERS = ("shared", "per_depth", "per_segment", "fixed")
+
 
 @dataclass(frozen=True)
 class ModelConfig:
@@ -26,14 +32,17 @@ class ModelConfig:
     coda: int = 2  # blocks with full causal attention behind the core
     window: int = 64  # W
     shift: int = 32  # S
-    router: str = "shared"  # or "per_depth": one router matrix per depth
+    router: str = "shared"  # or one of ROUTERS, below
+    segment: int = 4  # windows behind the prompt that take one choice together, where the router is "per_segment"
+    summary_decay: float = 1.0  # weight of a window's mean against the next one's; 0: only the last one counts
     noise: float = 0.1  # standard deviation of the Gaussian on the router's logits, in training only
     prompt_embedding: bool = True  # a learned vector per prompt position, added to the token's
     rope_base: float = 10000.0
 
     def validate(self) -> ModelConfig:
         """Returns itself; raises UsageError naming the field that is wrong."""
-        for name in ("vocabulary", "prompt", "field", "width", "heads", "hidden", "blocks", "depth", "window"):
+        counts = ("vocabulary", "prompt", "field", "width", "heads", "hidden", "blocks", "depth", "window", "segment")
+        for name in counts:
             if getattr(self, name) < 1:
                 raise UsageError(f"model.{name} is {getattr(self, name)}; it must be 1 or more")
         for name in ("prelude", "coda", "shift", "noise"):
@@ -43,6 +52,8 @@ class ModelConfig:
             raise UsageError(f"model.width {self.width} must be a multiple of 2 x model.heads ({2 * self.heads})")
         if self.field >= self.prompt:
             raise UsageError(f"model.field {self.field} must be shorter than the prompt ({self.prompt})")
-        if self.router not in ("shared", "per_depth"):
-            raise UsageError(f'model.router is "{self.router}"; use "shared" or "per_depth"')
+        if not 0 <= self.summary_decay <= 1:
+            raise UsageError(f"model.summary_decay is {self.summary_decay}; it must lie between 0 and 1")
+        if self.router not in ROUTERS:
+            raise UsageError(f'model.router is "{self.router}"; use {", ".join(ROUTERS)}')
         return self

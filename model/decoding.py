@@ -1,7 +1,8 @@
 """Token-by-token generation with a cache, equal to recomputing the whole prefix.
 
 For each depth of the core the cache holds, of the window that is open now, its keys and values, its block and gate,
-and the running sums of equation (10): A, the inputs seen in the open window, and B, the means of the closed ones. The
+and the running sums of equation (10): A, the inputs seen in the open window, and B, the means of the closed ones. Only
+a window that is full joins the history, never the half one in which a prefill or a step happens to end. The
 core's cost per token is therefore bounded by W and independent of the prefix. All rows of a batch stand at the same
 position, since prompts of one maze size have one length.
 """
@@ -20,8 +21,9 @@ from lol_data.model.routing import Choice, ForcedPath
 class OpenWindow:
     """One depth's state: the window that the next token falls into."""
 
-    def __init__(self, first_mean: Tensor, window: int, heads: int, dtype: torch.dtype):
-        self.closed_means = first_mean  # B of equation (10), (B, d)
+    def __init__(self, first_mean: Tensor, window: int, heads: int, decay: float, dtype: torch.dtype):
+        self.decay = decay
+        self.closed_means, self.weight = first_mean, 1.0  # B of equation (10), (B, d), and the weight of all in it
         self.inputs = torch.zeros_like(first_mean)  # A of equation (10), (B, d)
         self.count = 0  # a, positions in the open window
         self.number = 0  # k; window 0 is the prompt, already closed
@@ -33,10 +35,11 @@ class OpenWindow:
     def open_next(self) -> Tensor:
         """Close the open window if there is one and return the next one's router input r, (B, 1, d)."""
         if self.count:
-            self.closed_means = self.closed_means + self.inputs / self.count
+            self.closed_means = torch.add(self.inputs / self.count, self.closed_means, alpha=self.decay)
+            self.weight = self.decay * self.weight + 1
         self.inputs, self.count, self.cache.length = torch.zeros_like(self.inputs), 0, 0
         self.number += 1
-        return (self.closed_means / self.number)[:, None]
+        return (self.closed_means / self.weight)[:, None]
 
     def keep(self, rows: Tensor, library: int) -> None:
         """Drop all rows of the batch but these."""
@@ -76,7 +79,8 @@ class Decoder:
         prefill = Prefill(caches(config.prelude), [], caches(config.coda))
         model(prompts, self.depth, forced, prefill)
         self.prelude, self.coda = prefill.prelude, prefill.coda
-        self.core = [OpenWindow(mean, config.window, config.heads, model.attention_dtype) for mean in prefill.means]
+        shape = config.window, config.heads, config.summary_decay, model.attention_dtype
+        self.core = [OpenWindow(mean, *shape) for mean in prefill.means]
 
     def step(self, tokens: Tensor) -> tuple[Tensor, list[Choice]]:
         """Feed the next token of every row, integers (B,); returns logits (B, V) and each depth's choice (K = 1)."""
@@ -89,7 +93,8 @@ class Decoder:
         choices = []
         for level, state in enumerate(self.core, start=1):
             if state.choice is None or model.windows.starts(self.position, level):
-                state.choice = model.router(state.open_next(), level, state.number, self.forced)
+                r = state.open_next()
+                state.choice = model.router(r, level, state.number, self.forced, before=state.choice)
                 state.dispatch = Dispatch.of(state.choice.ids.flatten(), library)
             state.inputs = state.inputs + h[:, 0]
             state.count += 1

@@ -12,17 +12,21 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
 
 
 @dataclass(frozen=True)
 class Dispatch:
     """A stable sort of tokens by block, each block's part filled up with zero rows to a multiple of a tile.
 
-    place: int64 (N,), the row of each token in the sorted layout. sizes: rows of each block, L integers, 0 for a block
+    place: int64 (N,), the row of each token in the sorted layout. source: int64 (M,), the token of each sorted row.
+    filling: int64 (M - N,), the sorted rows that are no token's. sizes: rows of each block, L integers, 0 for a block
     that no token takes; they add up to M >= N.
     """
 
     place: Tensor
+    source: Tensor
+    filling: Tensor
     sizes: list[int]
 
     @staticmethod
@@ -33,49 +37,76 @@ class Dispatch:
         """
         order = torch.argsort(blocks, stable=True)
         counts = torch.bincount(blocks, minlength=library)
+        if tile == 1:
+            place = torch.empty_like(order)
+            place[order] = torch.arange(len(order), device=order.device)
+            return Dispatch(place, order, order[:0], counts.tolist())
         sizes = (counts + tile - 1) // tile * tile
         gap = (sizes.cumsum(0) - sizes) - (counts.cumsum(0) - counts)  # filling in front of each block's part
+        rows = torch.arange(len(order), device=order.device) + gap[blocks[order]]
         place = torch.empty_like(order)
-        place[order] = torch.arange(len(order), device=order.device)
-        return Dispatch(place + gap[blocks], sizes.tolist())
+        place[order] = rows
+        per_block = sizes.tolist()
+        source = order.new_full((sum(per_block),), -1)
+        source[rows] = order
+        filling = (source < 0).nonzero()[:, 0]
+        return Dispatch(place, source.clamp_(min=0), filling, per_block)
 
     def sort(self, x: Tensor) -> Tensor:
         """Rows of x, (N, ...), in block order, (M, ...)."""
-        return _Sort.apply(x, self.place, sum(self.sizes))
+        return _Sort.apply(x, self)
 
     def unsort(self, x: Tensor) -> Tensor:
         """The inverse of `sort`: (M, ...) -> (N, ...)."""
-        return _Unsort.apply(x, self.place)
+        return _Unsort.apply(x, self)
+
+    def spread(self, x: Tensor) -> Tensor:
+        """`sort` without a gradient."""
+        return x.index_select(0, self.source).index_fill_(0, self.filling, 0)
 
 
 class _Sort(torch.autograd.Function):
     """Built-in indexing would add gradients up row by row; every row has one place, so both ways are plain copies."""
 
     @staticmethod
-    def forward(ctx, x: Tensor, place: Tensor, rows: int) -> Tensor:
-        ctx.place = place
-        return x.new_zeros(rows, *x.shape[1:]).index_copy_(0, place, x)
+    def forward(ctx, x: Tensor, dispatch: Dispatch) -> Tensor:
+        ctx.dispatch = dispatch
+        return dispatch.spread(x)
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        return grad.index_select(0, ctx.place), None, None
+        return grad.index_select(0, ctx.dispatch.place), None
 
 
 class _Unsort(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x: Tensor, place: Tensor) -> Tensor:
-        ctx.place, ctx.shape = place, x.shape
-        return x.index_select(0, place)
+    def forward(ctx, x: Tensor, dispatch: Dispatch) -> Tensor:
+        ctx.dispatch = dispatch
+        return x.index_select(0, dispatch.place)
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        return grad.new_zeros(ctx.shape).index_copy_(0, ctx.place, grad), None
+        return ctx.dispatch.spread(grad), None
+
+
+_CASTS = WeakIdKeyDictionary()  # weight -> (its state when it was converted, the converted one)
+
+
+def _cast(weight: Tensor, dtype: torch.dtype) -> Tensor:
+    """A weight in another number format: every depth of every micro-batch of a step takes the same one."""
+    if weight.dtype == dtype:
+        return weight
+    state = (weight._version, weight.data_ptr(), dtype)
+    known = _CASTS.get(weight)
+    if known is None or known[0] != state:
+        known = _CASTS[weight] = (state, weight.detach().to(dtype))
+    return known[1]
 
 
 class _GroupedLinear(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x: Tensor, sizes: list[int], *weights: Tensor) -> Tensor:
-        used = [weight.to(x.dtype) if size else None for weight, size in zip(weights, sizes, strict=True)]
+        used = [_cast(weight, x.dtype) if size else None for weight, size in zip(weights, sizes, strict=True)]
         out = x.new_empty(len(x), weights[0].shape[0])
         for rows, part, weight in zip(x.split(sizes), out.split(sizes), used, strict=True):
             if weight is not None:

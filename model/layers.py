@@ -73,7 +73,10 @@ def attend(q: Tensor, k: Tensor, v: Tensor, span: Span) -> Tensor:
 
 
 def attend_window(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Plain causal attention over all positions given: (B, H, T, d_h) each -> (B, T, d)."""
+    """Plain causal attention over all positions given: (B, H, T, d_h) each -> (B, T, d).
+
+    The scores of equation (1). A window has one block, so queries and keys always come from the same projections.
+    """
     return F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
 
 

@@ -4,6 +4,9 @@
 
 At each depth of the core the sequence is cut into windows; each window takes one block of the library, chosen from the
 windows before it, and attention stays inside the window (algorithm 1 of the notes). Window 0 is the whole prompt.
+
+A row is one document: there is no packing, so neither attention nor the router's summaries can mix two.
+`docs/equations.md` says where each equation of the notes lives.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from lol_data.model.config import ModelConfig
 from lol_data.model.grouped import Dispatch, grouped_linear
 from lol_data.model.layers import Block, FixedLayer, KeyValueCache, Span, attend, attend_window, linear
 from lol_data.model.ops import PLAIN, Ops
-from lol_data.model.routing import Choice, ForcedPath, Router, prefix_means
+from lol_data.model.routing import Choice, ForcedPath, make_router, prefix_means
 from lol_data.model.windows import Windows
 
 
@@ -47,8 +50,10 @@ class LibraryOfLayers(nn.Module):
         # FiLM, equation (9): per depth and sublayer (attention, feed-forward).
         self.film_scale = nn.Parameter(torch.ones(config.depth, 2, d))
         self.film_offset = nn.Parameter(torch.zeros(config.depth, 2, d))
-        self.depth_vector = nn.Parameter(torch.randn(config.depth, d) * 0.5)  # e_l, equation (5)
-        self.router = Router(d, config.blocks, 1 if config.router == "shared" else config.depth, config.noise)
+        # e_l, equation (5); a fixed path has no use for it
+        learned = config.router != "fixed"
+        self.depth_vector = nn.Parameter(torch.randn(config.depth if learned else 0, d) * 0.5, requires_grad=learned)
+        self.router = make_router(config)
         self.coda = nn.ModuleList(FixedLayer(d, config.hidden) for _ in range(config.coda))
         self.final_norm = nn.Parameter(torch.ones(d))
         self.head = nn.Parameter(torch.randn(config.vocabulary, d) * 0.02)
@@ -91,8 +96,7 @@ class LibraryOfLayers(nn.Module):
         choices = []
         for level in range(1, (depth or config.depth) + 1):
             slices = self.windows.slices(tokens.shape[1], level)
-            r = prefix_means(h, slices, h[:, field], self.depth_vector[level - 1])
-            choice = self.router(r, level, forced=forced)
+            choice = self.router(self.router_inputs(h, slices, level), level, forced=forced)
             if prefill:
                 prefill.means.append(h.mean(1))
             h = self.run_windows(h, level, slices, choice, span)
@@ -110,6 +114,13 @@ class LibraryOfLayers(nn.Module):
             return h
         inside = positions < self.config.prompt
         return h + self.prompt_embedding[positions.clamp(max=self.config.prompt - 1)] * inside[:, None]
+
+    def router_inputs(self, h: Tensor, slices: list[tuple[int, int]], level: int) -> Tensor:
+        """r of every window, fp32 (B, K, d); h (B, T, d) in slot order. A fixed path reads nothing: (B, K, 0)."""
+        if not len(self.depth_vector):
+            return h.new_empty(len(h), len(slices), 0)
+        vector = self.depth_vector[level - 1]
+        return prefix_means(h, slices, h[:, self.config.field], vector, self.config.summary_decay)
 
     def read_out(self, h: Tensor) -> Tensor:
         """Logits, fp32 (..., V)."""

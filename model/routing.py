@@ -1,4 +1,4 @@
-"""Which block a window takes: prefix means, probabilities, selection bias, gates, forced paths (equations 5, 6, 10)."""
+"""Which block a window takes: prefix means, probabilities, selection bias, gates, forced paths (equations 5-8, 16)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+
+from lol_data.model.config import ModelConfig
 
 
 @dataclass(frozen=True)
@@ -50,16 +52,22 @@ class ForcedPath:
         return values[:, depth - 1, windows.clamp(max=values.shape[2] - 1)].expand(like.shape)
 
 
-def prefix_means(h: Tensor, slices: list[tuple[int, int]], first: Tensor, depth_vector: Tensor) -> Tensor:
-    """Router inputs r_k of equation (5), (B, K, d): the equal-weight mean of the means of all earlier windows.
+def prefix_means(
+    h: Tensor, slices: list[tuple[int, int]], first: Tensor, depth_vector: Tensor, decay: float = 1.0
+) -> Tensor:
+    """Router inputs r_k of equation (5), (B, K, d): the mean of the means of all earlier windows.
 
-    h: fp32 (B, T, d), the input of this depth. first: (B, d), the state of the first token, for window 0.
+    h: fp32 (B, T, d), the input of this depth. first: (B, d), the state of the first token, for window 0. decay: the
+    weight of a window against the next one's. At 1 all weigh the same, whatever their length, and a new window moves r
+    by (mu_k - r_k) / (k + 1), equation (16): the longer the prefix, the less. Below 1 old windows fade; at 0 only the
+    last complete one counts.
     """
     r = [0.5 * (first + depth_vector)]
-    total = torch.zeros_like(first)
-    for k, (start, end) in enumerate(slices[:-1], start=1):
-        total = total + h[:, start:end].mean(1)
-        r.append(total / k)
+    total, weight = torch.zeros_like(first), 0.0
+    for start, end in slices[:-1]:
+        total = torch.add(h[:, start:end].mean(1), total, alpha=decay)
+        weight = decay * weight + 1
+        r.append(total / weight)
     return torch.stack(r, 1)
 
 
@@ -67,25 +75,81 @@ class Router(nn.Module):
     """Equation (6). Everything is fp32, under autocast and bf16 models too.
 
     weight: (1, L, d), or (D, L, d) with a router per depth. bias: the selection bias b_m, (L,), a buffer that the
-    trainer moves by the sign rule; it enters the choice only, never the gate.
+    trainer moves by the sign rule; it enters the choice only, never the gate. So the gradient of the gate, equation
+    (7), reaches the logits of all blocks through the softmax, equation (8), and the bias never.
     """
 
     bias: Tensor
 
-    def __init__(self, width: int, blocks: int, matrices: int, noise: float):
+    def __init__(self, width: int, blocks: int, matrices: int, noise: float, segment: int = 1):
+        """segment: windows behind the prompt that share the choice of the first of them."""
         super().__init__()
         self.weight = nn.Parameter(torch.randn(matrices, blocks, width) * 0.02)
         self.register_buffer("bias", torch.zeros(blocks))
-        self.noise = noise
+        self.noise, self.segment = noise, segment
 
-    def forward(self, r: Tensor, depth: int, first_window: int = 0, forced: ForcedPath | None = None) -> Choice:
-        """Router inputs (B, K, d) of windows first_window, ... at a depth counted from 1 -> their routes."""
+    def forward(
+        self,
+        r: Tensor,
+        depth: int,
+        first_window: int = 0,
+        forced: ForcedPath | None = None,
+        before: Choice | None = None,
+    ) -> Choice:
+        """Router inputs (B, K, d) of windows first_window, ... at a depth counted from 1 -> their routes.
+
+        before: the choice of the window in front of them, if there is one; its segment may go on.
+        """
+        probabilities = self.probabilities(r, depth)
+        if self.segment > 1:
+            probabilities = self._hold(probabilities, first_window, before)
+        ids = self.choose(probabilities)
+        if forced is not None:
+            return Choice(*forced.apply(probabilities, ids, depth, first_window), probabilities)
+        return Choice(ids, probabilities.gather(2, ids[..., None])[..., 0], probabilities)
+
+    def probabilities(self, r: Tensor, depth: int) -> Tensor:
+        """p, fp32 (B, K, L)."""
         weight = self.weight[min(depth, len(self.weight)) - 1]
         logits = r.float() @ weight.float().t()
         if self.training and self.noise:
             logits = logits + self.noise * torch.randn_like(logits)
-        probabilities = logits.softmax(-1)
-        ids = (probabilities + self.bias).argmax(-1)
-        if forced is not None:
-            return Choice(*forced.apply(probabilities, ids, depth, first_window), probabilities)
-        return Choice(ids, probabilities.gather(2, ids[..., None])[..., 0], probabilities)
+        return logits.softmax(-1)
+
+    def choose(self, probabilities: Tensor) -> Tensor:
+        """argmax of p + b: (B, K, L) -> int64 (B, K)."""
+        return (probabilities + self.bias).argmax(-1)
+
+    def _hold(self, probabilities: Tensor, first_window: int, before: Choice | None) -> Tensor:
+        """Give every window the probabilities of the window that opened its segment. The prompt is a segment alone."""
+        seen = probabilities if before is None else torch.cat([before.probabilities, probabilities], 1)
+        end = first_window + probabilities.shape[1]
+        openers = [k and k - (k - 1) % self.segment for k in range(first_window, end)]
+        return seen[:, [max(k - (end - seen.shape[1]), 0) for k in openers]]
+
+
+class FixedRouter(Router):
+    """A fixed path through the library, the control of the experiments: depth l takes block (l - 1) mod L, gate 1."""
+
+    def __init__(self, width: int, blocks: int):
+        super().__init__(width, blocks, 0, 0.0)
+        self.weight.requires_grad_(False)  # it holds nothing
+
+    def probabilities(self, r: Tensor, depth: int) -> Tensor:
+        """All on the block of this depth."""
+        path = torch.zeros_like(self.bias)
+        path[(depth - 1) % len(path)] = 1
+        return path.expand(*r.shape[:2], -1)
+
+    def choose(self, probabilities: Tensor) -> Tensor:
+        """The bias has no say."""
+        return probabilities.argmax(-1)
+
+
+def make_router(config: ModelConfig) -> Router:
+    """The router that a configuration names."""
+    if config.router == "fixed":
+        return FixedRouter(config.width, config.blocks)
+    matrices = config.depth if config.router == "per_depth" else 1
+    segment = config.segment if config.router == "per_segment" else 1
+    return Router(config.width, config.blocks, matrices, config.noise, segment)

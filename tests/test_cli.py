@@ -1,9 +1,16 @@
 """The command line as a user meets it: the three lines of the README, JSON forms, refusals and exit codes."""
 
+import contextlib
 import json
+import signal
+import sys
+from types import SimpleNamespace
+from typing import ClassVar
 
 import polars as pl
 import pytest
+
+from lol_data.training.loop import Trainer
 
 TINY = ["width=16", "heads=2", "hidden=32", "prelude=1", "blocks=3", "depth=2", "coda=1"]
 TINY = [f"--set=model.{item}" for item in TINY] + ["--set=train.batch=16", "--set=train.steps=4"]
@@ -43,6 +50,82 @@ def test_a_finished_run_is_not_overwritten_and_resumes_to_itself(run, home, monk
     assert code == 4 and "--resume" in err
     code, out, _ = run("train", "--resume", "--json")
     assert code == 0 and json.loads(out)["step"] == 4
+
+
+def test_what_training_takes_is_said_before_it_starts(run, home, monkeypatch):
+    monkeypatch.chdir(home)
+    before = sorted(home.rglob("*"))
+    code, out, _ = run("train", "--dry-run", "--json", *TINY, "--set=train.growth=0.5", "--set=train.steps=50")
+    assert code == 0
+    said = json.loads(out)
+    assert said["steps"] == 50 and said["memory"] > 8 * said["parameters"] > 8 * 8000
+    assert said["flops_per_token"] > 6 * said["active_parameters"] / 2
+    assert 0 < said["seconds"] < 50 * 60
+    code, out, _ = run("train", "--dry-run", *TINY)
+    assert code == 0 and all(word in out for word in ("parameters", "MFLOP a token", "GiB", "4, ", "s a step"))
+    assert sorted(home.rglob("*")) == before
+
+
+def test_the_configuration_is_printed_with_its_meanings(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run("train", "--print-config", "--config", "quickstart", "--set", "train.steps=77")
+    assert code == 0 and "\nsteps = 77  # optimiser steps\n" in out and "[model]" in out
+    (tmp_path / "mine.toml").write_text(out)
+    code, again, _ = run("train", "--print-config", "--config", "mine.toml")
+    assert code == 0 and again == out
+    code, out, _ = run("train", "--print-config", "--json", "--set", "model.width=64")
+    assert code == 0 and json.loads(out)["model"]["width"] == 64
+
+
+def test_rates_that_are_too_high_end_in_one_line(run, home, tmp_path, monkeypatch):
+    monkeypatch.chdir(home)
+    rates = ("--set=train.adam_rate=1e20", "--set=train.warmup=0", "--set=train.steps=20")
+    code, out, err = run("train", "--out", tmp_path / "run", *TINY, *rates)
+    last = err.splitlines()[-1]
+    assert (code, out) == (1, "") and "the loss is" in last and "samples" in last and "diverged.json" in last
+
+
+def test_an_interrupted_run_says_how_to_go_on(run, home, tmp_path, monkeypatch):
+    monkeypatch.chdir(home)
+    step = Trainer.run_step
+
+    def interrupted(trainer):
+        signal.raise_signal(signal.SIGINT)
+        return step(trainer)
+
+    monkeypatch.setattr(Trainer, "run_step", interrupted)
+    code, out, err = run("train", "--out", tmp_path / "run", *TINY)
+    assert (code, out) == (130, "")
+    assert f"stopped behind step 1; go on with: lol-data train --out {tmp_path / 'run'} --resume" in err
+    monkeypatch.setattr(Trainer, "run_step", step)
+    code, out, _ = run("train", "--out", tmp_path / "run", "--resume", "--json")
+    assert code == 0 and json.loads(out)["step"] == 4
+
+
+def test_metrics_for_tensorboard(run, home, tmp_path, monkeypatch):
+    monkeypatch.chdir(home)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)  # as where it is not installed
+    code, _, err = run("train", "--tensorboard", "--out", tmp_path / "run", *TINY)
+    assert code == 2 and "pip install tensorboard" in err and not (tmp_path / "run").exists()
+
+    class Writer(contextlib.AbstractContextManager):
+        scalars: ClassVar[list] = []
+
+        def __init__(self, folder, purge_step):
+            assert (folder, purge_step) == (str(tmp_path / "run" / "tensorboard"), 1)
+
+        def __exit__(self, *error):
+            pass
+
+        def add_scalar(self, name, value, step):
+            self.scalars.append((name, value, step))
+
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=Writer))
+    code, out, _ = run("train", "--tensorboard", "--json", "--out", tmp_path / "run", *TINY)
+    assert code == 0
+    assert [step for name, _, step in Writer.scalars if name == "loss"] == [1, 2, 3, 4]
+    assert ("loss", json.loads(out)["loss"], 4) in Writer.scalars
+    assert sum(name == "loads/depth-1/block-0" for name, _, _ in Writer.scalars) >= 1
 
 
 def test_verify_json_and_damage(run, home, monkeypatch):

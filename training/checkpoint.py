@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from lol_data.errors import DamageError
+from lol_data.errors import DamageError, LolDataError
 from lol_data.shards.manifest import file_sha256
 from lol_data.shards.writer import sync
 
@@ -26,7 +26,18 @@ FILES = ("model.safetensors", "optimizer.safetensors", "state.json")
 
 
 def save_checkpoint(run: Path, step: int, model: nn.Module, optimizers: list, state: dict[str, Any], keep: int) -> Path:
-    """Write the checkpoint of a step and drop all but the `keep` newest complete ones."""
+    """Write the checkpoint of a step and drop all but the `keep` newest complete ones.
+
+    Raises LolDataError where it cannot be written; those before it are still there then.
+    """
+    try:
+        return _save(run, step, model, optimizers, state, keep)
+    except (OSError, SafetensorError) as error:
+        detail = str(error).strip().splitlines()[-1]
+        raise LolDataError(f"{run}: the checkpoint of step {step} cannot be written: {detail}") from error
+
+
+def _save(run: Path, step: int, model: nn.Module, optimizers: list, state: dict[str, Any], keep: int) -> Path:
     root = run / "checkpoints"
     final, draft = root / f"step-{step:08d}", root / f".draft-{step:08d}"
     shutil.rmtree(draft, ignore_errors=True)

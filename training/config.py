@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import inspect
+import json
+import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +17,11 @@ from lol_data.model.config import ModelConfig
 
 CONFIG_DIR = Path(__file__).resolve().parent.parent / "configs"
 FROM_DATA = ("vocabulary", "prompt")  # model fields that the data set decides, never a file
+WORDS = {
+    "precision": ("auto", "fp32", "bf16"),
+    "compile": ("auto", "yes", "no"),
+    "balance": ("bias", "auxiliary", "none"),
+}
 
 
 @dataclass(frozen=True)
@@ -23,6 +31,7 @@ class TrainConfig:
     steps: int = 2000  # optimiser steps
     batch: int = 128  # sequences per step
     micro_batch: int = 64  # sequences per forward pass, for memory; without noise the gradient is the same for any
+    pool: int = 1  # steps whose sequences are sorted by length together, which pads less; 1: every step draws alone
     muon_rate: float = 0.02  # peak learning rate of Muon, for the matrices of the blocks
     adam_rate: float = 3e-3  # peak learning rate of AdamW, for embeddings, head, norms and vectors
     router_rate: float = 3e-4  # the same for the router; a fast one saturates, and a saturated one learns nothing more
@@ -30,6 +39,9 @@ class TrainConfig:
     warmup: int = 20  # steps of linear warm-up; linear decay to 0 follows
     clip: float = 1.0  # largest gradient norm
     growth: float = 0.0  # share of the run over which the core grows from depth 1 to D; 0: full depth at once
+    backward_depth: int = 0  # last core applications that gradients reach, the prompt's window excepted; 0: all
+    balance: str = "bias"  # "bias" (sign rule), "auxiliary" (a term of the loss) or "none"
+    auxiliary_weight: float = 0.01  # of that term, which is 1 where loads or probabilities are even
     bias_rate: float = 3e-5  # step of the selection bias (sign rule); the bias must stay small against probabilities
     bias_fade: float = 0.5  # last share of the run over which that step fades to 0
     problems: int = 0  # training problems to load, 0 for all
@@ -39,24 +51,24 @@ class TrainConfig:
     keep: int = 2  # newest checkpoints kept
     validate_every: int = 100  # steps between validation losses
     validation_problems: int = 100  # problems behind each validation loss
-    seed: int = 0
+    seed: int = 0  # of the weights, the order of the samples and the router's noise
 
     def validate(self) -> TrainConfig:
         """Returns itself; raises UsageError naming the field that is wrong."""
-        whole = ("steps", "batch", "micro_batch", "checkpoint_every", "keep", "validate_every", "validation_problems")
-        for name in whole:
+        sizes = ("steps", "batch", "micro_batch", "pool")
+        for name in (*sizes, "checkpoint_every", "keep", "validate_every", "validation_problems"):
             if getattr(self, name) < 1:
                 raise UsageError(f"train.{name} is {getattr(self, name)}; it must be 1 or more")
         for name in ("muon_rate", "adam_rate", "router_rate", "clip"):
             if not getattr(self, name) > 0:
                 raise UsageError(f"train.{name} is {getattr(self, name)}; it must be positive")
-        for name in ("weight_decay", "warmup", "bias_rate", "problems", "seed"):
+        for name in ("weight_decay", "warmup", "backward_depth", "auxiliary_weight", "bias_rate", "problems", "seed"):
             if not getattr(self, name) >= 0:  # NaN too
                 raise UsageError(f"train.{name} is {getattr(self, name)}; it must not be negative")
         for name in ("growth", "bias_fade"):
             if not 0 <= getattr(self, name) <= 1:
                 raise UsageError(f"train.{name} is {getattr(self, name)}; it must lie between 0 and 1")
-        for name, choices in (("precision", ("auto", "fp32", "bf16")), ("compile", ("auto", "yes", "no"))):
+        for name, choices in WORDS.items():
             if getattr(self, name) not in choices:
                 raise UsageError(f'train.{name} is "{getattr(self, name)}"; use {", ".join(choices)}')
         return self
@@ -82,10 +94,29 @@ class RunConfig:
         """Plain values, for run.json."""
         return {"model": dict(self.model), "train": dataclasses.asdict(self.train)}
 
+    def to_toml(self) -> str:
+        """The whole configuration, defaults included, as a TOML file with every field's meaning beside it."""
+        model = {item.name: item.default for item in dataclasses.fields(ModelConfig)}
+        sections = {"model": {**model, **self.model}, "train": dataclasses.asdict(self.train)}
+        meanings = {"model": field_comments(ModelConfig), "train": field_comments(TrainConfig)}
+        lines = []
+        for section, values in sections.items():
+            lines += ["", f"[{section}]"]
+            for name, value in values.items():
+                if name not in FROM_DATA:
+                    meaning = meanings[section].get(name, "")
+                    lines.append(f"{name} = {json.dumps(value)}" + (f"  # {meaning}" if meaning else ""))
+        return "\n".join(lines[1:])
+
     @staticmethod
     def from_json(values: dict[str, Any]) -> RunConfig:
         """The inverse of `to_json`; raises UsageError for unknown or ill-typed fields."""
         return _build(values, "the run's configuration")
+
+
+def field_comments(kind: type) -> dict[str, str]:
+    """The comment behind each field of a configuration's dataclass: the only place where its meaning is written."""
+    return dict(re.findall(r"^    (\w+): \w+ *(?:=[^#\n]*)?# *(.+)$", inspect.getsource(kind), re.MULTILINE))
 
 
 def load_config(name: str, overrides: list[str] | None = None) -> RunConfig:

@@ -1,34 +1,40 @@
 """Training sequences in memory, and which of them make up step t.
 
-All problems of a split are held as flat uint8 arrays; a batch is gathered by index, in bulk. Which samples a step sees
-is a pure function of (seed, step), so a run that is resumed goes on with exactly the samples it would have seen.
+All problems of a split are held as flat uint8 tensors, on the device that trains; a batch is gathered there by index,
+in bulk. Which samples a step sees is a pure function of (seed, step), so a run that is resumed goes on with exactly the
+samples it would have seen. Sample p * 5 + s is problem p under strategy s.
 
-A batch is cut into micro-batches of sequences of similar length, each padded to its own longest: little padding, and
-every step still sees an unbiased draw. Sample p * 5 + s is problem p under strategy s.
+Little padding: the draws of several consecutive steps, a pool, are sorted by length and cut into micro-batches, each
+padded to its own longest. Every step takes one micro-batch of each band of lengths (with two a step: one of the shorter
+half, one of the longer), which one is drawn at random. Each sample of the pool is thus equally likely in each of its
+steps, and every one is taken once; but a micro-batch holds sequences of almost one length, so the samples of a step are
+no longer independent of each other. A pool of one step is a plain independent draw.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from lol_data.errors import UsageError
 from lol_data.ragged import Ragged
-from lol_data.tokenization.layout import join
 from lol_data.tokenization.tasks import AnyLayout, Traced, layout_of
+from lol_data.tokenization.vocabulary import PAD
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Sequences of one micro-batch. tokens: uint8 (B, T), prompt and suffix, PAD behind the end.
-    lengths: int64 (B,), prompt included. samples: int64 (B,)."""
+    lengths: int64 (B,), prompt included; both on the sequences' device. samples: int64 (B,)."""
 
-    tokens: NDArray[np.uint8]
-    lengths: NDArray[np.int64]
+    tokens: Tensor
+    lengths: Tensor
     samples: NDArray[np.int64]
 
 
@@ -37,7 +43,11 @@ class Sequences:
 
     def __init__(self, layout: AnyLayout, prompts: NDArray[np.uint8], suffixes: Ragged):
         """prompts: uint8 (B, P), one per problem. suffixes: uint8 rows, five per problem."""
-        self.layout, self._prompts, self._suffixes = layout, prompts, suffixes
+        self.layout = layout
+        self._host_offsets = suffixes.offsets  # lengths are needed where batches are planned
+        fields = layout.field_token(np.arange(len(layout.strategies)))
+        parts = (prompts, fields, suffixes.values, suffixes.offsets)
+        self._prompts, self._fields, self._values, self._offsets = (torch.from_numpy(part) for part in parts)
 
     @staticmethod
     def of(traced: Traced, field: int) -> Sequences:
@@ -59,21 +69,32 @@ class Sequences:
             )
         return Sequences(layout, layout.prompts(problems, np.zeros(len(traced), np.int64)), suffixes)
 
+    def to(self, device: torch.device) -> Sequences:
+        """The same with its tokens on a device."""
+        moved = copy(self)
+        for name in ("_prompts", "_fields", "_values", "_offsets"):
+            setattr(moved, name, getattr(self, name).to(device))
+        return moved
+
     def __len__(self) -> int:
-        return len(self._suffixes)
+        return len(self._host_offsets) - 1
 
     def lengths(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
         """Tokens of each sample, prompt included."""
-        offsets = self._suffixes.offsets
+        offsets = self._host_offsets
         return offsets[samples + 1] - offsets[samples] + self.layout.prompt_length
 
     def gather(self, samples: NDArray[np.int64]) -> Batch:
         """One padded micro-batch."""
-        problems, strategies = np.divmod(samples, len(self.layout.strategies))
-        prompts = self._prompts[problems]
-        prompts[:, -self.layout.field :] = self.layout.field_token(strategies)[:, None]
-        tokens, lengths = join(prompts, self._suffixes.take(samples)), self.lengths(samples)
-        return Batch(tokens, lengths, samples)
+        longest = int(self.lengths(samples).max())
+        rows = torch.from_numpy(samples).to(self._offsets.device)
+        prompts = self._prompts[rows // len(self._fields)]
+        prompts[:, -self.layout.field :] = self._fields[rows % len(self._fields), None]
+        starts, ends = self._offsets[rows], self._offsets[rows + 1]
+        places = starts[:, None] + torch.arange(longest - prompts.shape[1], device=rows.device)
+        beyond = places >= ends[:, None]
+        suffixes = self._values[places.clamp_(max=len(self._values) - 1)].masked_fill_(beyond, PAD)
+        return Batch(torch.cat([prompts, suffixes], 1), ends - starts + prompts.shape[1], samples)
 
 
 def step_samples(count: int, batch: int, seed: int, step: int) -> NDArray[np.int64]:
@@ -90,12 +111,38 @@ def step_samples(count: int, batch: int, seed: int, step: int) -> NDArray[np.int
 
 @lru_cache(maxsize=2)
 def _epoch_order(count: int, seed: int, epoch: int) -> NDArray:
-    order = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, epoch]))).permutation(count)
+    order = _generator(seed, epoch).permutation(count)
     return order.astype(np.uint32 if count < 2**32 else np.int64)
 
 
-def micro_batches(sequences: Sequences, samples: NDArray[np.int64], size: int) -> Iterator[Batch]:
-    """A step's samples as micro-batches of at most `size` sequences of similar length, the longest last."""
+def _generator(*key: int) -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(key)))
+
+
+def split_by_length(sequences: Sequences, samples: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
+    """Samples in the fewest parts of at most `size` and of nearly equal numbers, by rising length."""
     samples = samples[np.argsort(sequences.lengths(samples), kind="stable")]
-    for start in range(0, len(samples), size):
-        yield sequences.gather(samples[start : start + size])
+    return np.array_split(samples, -(-len(samples) // size))
+
+
+def step_micro_batches(
+    sequences: Sequences, batch: int, micro_batch: int, pool: int, seed: int, step: int
+) -> list[NDArray[np.int64]]:
+    """The samples of each micro-batch of one step, `batch` in all, from pools of `pool` steps (see the module's text).
+
+    A step that is a single micro-batch would hold one length only: it is always an independent draw.
+    """
+    parts = -(-batch // micro_batch)
+    if parts == 1:
+        pool = 1
+    number, place = divmod(step, pool)
+    samples = step_samples(len(sequences), pool * batch, seed, number)
+    samples = samples[np.argsort(sequences.lengths(samples), kind="stable")]
+    sizes = np.full(parts, batch // parts)
+    sizes[: batch % parts] += 1
+    generator = _generator(seed, number, pool)  # three integers, so that it is never an epoch's
+    chosen = []
+    for band in np.split(samples, np.cumsum(pool * sizes)[:-1]):
+        turns = generator.permutation(pool)
+        chosen.append(band.reshape(pool, -1)[turns[place]])
+    return chosen

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -23,16 +25,28 @@ from tqdm import tqdm
 
 from lol_data import __version__
 from lol_data.errors import LolDataError
-from lol_data.model.lol import LibraryOfLayers
 from lol_data.tokenization.vocabulary import PAD
+from lol_data.training import distributed
+from lol_data.training.balance import auxiliary_loss, count_windows, move_bias
 from lol_data.training.checkpoint import load_model, load_optimizers, newest_checkpoint, save_checkpoint
 from lol_data.training.config import RunConfig
-from lol_data.training.data import Sequences, micro_batches, step_samples
-from lol_data.training.health import RouteStatistics
+from lol_data.training.data import Sequences, split_by_length, step_micro_batches
+from lol_data.training.health import PathAgreement, RouteStatistics, Watch
 from lol_data.training.machine import apply, choose
 from lol_data.training.optimizer import build_optimizers, set_learning_rate
-from lol_data.training.run_folder import METRICS, cut_metrics, open_run
-from lol_data.training.schedule import bias_step_at, depth_at, learning_rate_factor
+from lol_data.training.run_folder import DIVERGED, METRICS, cut_metrics, note_divergence, open_run
+from lol_data.training.schedule import bias_step_at, depth_at, learning_rate_factor, step_flops, undifferentiated
+from lol_data.training.tensorboard import tensorboard_log
+from lol_data.training.truncation import TruncatedLibrary
+
+
+class DivergedError(LolDataError):
+    """The loss or its gradient is not finite. samples: all that the step was trained on."""
+
+    def __init__(self, step: int, loss: float, samples: list[int]):
+        first = ", ".join(map(str, samples[:8])) + (", ..." if len(samples) > 8 else "")
+        super().__init__(f"step {step}: the loss is {loss}; lower the rates; the batch was samples {first}")
+        self.step, self.loss, self.samples = step, loss, samples
 
 
 class Trainer:
@@ -50,58 +64,79 @@ class Trainer:
         train = config.train
         torch.manual_seed(train.seed)
         self.config, self.train = config, train
-        self.sequences, self.validation, self.device = sequences, validation, device
+        self.sequences, self.validation, self.device = sequences.to(device), validation.to(device), device
         model_config = config.model_config(sequences.layout.vocabulary, sequences.layout.prompt_length)
-        self.model = LibraryOfLayers(model_config).to(device)
+        self.model = TruncatedLibrary(model_config).to(device)
         self.optimizers = build_optimizers(
             self.model, train.muon_rate, train.adam_rate, train.router_rate, train.weight_decay
         )
         known = machine is not None and machine["device"] == str(device)
-        self.machine = machine if machine is not None and known else {"device": str(device), **choose(device, train)}
+        if machine is None or not known:
+            machine = distributed.from_first(lambda: {"device": str(device), **choose(device, train)})
+        self.machine = machine
         apply(self.machine, self.model)
         self.step = self.tokens_seen = 0
+        self.watch = Watch(self.model.config.blocks)
+        self.load = [1] * self.model.config.blocks  # windows that took each block in the step before
 
     def run_step(self) -> dict[str, Any]:
-        """One optimiser step; returns its metrics. Raises LolDataError when the loss is not finite."""
+        """One optimiser step; returns its metrics. Raises DivergedError when the loss is not finite."""
         train, model, step = self.train, self.model, self.step
         started = time.perf_counter()
         torch.manual_seed(hash_seed(train.seed, step))  # the router's noise
         factor = learning_rate_factor(step, train.steps, train.warmup)
         set_learning_rate(self.optimizers, factor)
         depth = depth_at(step, train.steps, model.config.depth, train.growth)
-        samples = step_samples(len(self.sequences), train.batch, train.seed, step)
+        parts = step_micro_batches(self.sequences, train.batch, train.micro_batch, train.pool, train.seed, step)
+        samples = np.concatenate(parts)
         prompt = model.config.prompt
         lengths = self.sequences.lengths(samples)
         targets = int((lengths - prompt - 1).sum())
         statistics = RouteStatistics(depth, model.config.blocks, self.device)
         model.train()
-        total = torch.zeros((), device=self.device)
+        model.cut = undifferentiated(depth, train.backward_depth)
+        total, auxiliary = torch.zeros(2, device=self.device)
+        if train.balance == "auxiliary":
+            load = torch.tensor(self.load, dtype=torch.float32, device=self.device) / sum(self.load)
+            weight = train.auxiliary_weight / count_windows(model.windows, lengths, depth)
         padded = 0
-        for batch in micro_batches(self.sequences, samples, train.micro_batch):
-            tokens = torch.from_numpy(batch.tokens).to(self.device)
-            padded += tokens.numel()
+        for number, part in enumerate(parts):
+            longest = int(self.sequences.lengths(part).max())
+            padded += len(part) * longest
+            if number % distributed.count() != distributed.number():
+                distributed.skip_noise(model, len(part), longest, depth)
+                continue
+            batch = self.sequences.gather(part)
+            tokens = batch.tokens
             logits, choices = model(tokens, depth)
             loss = suffix_loss(logits, tokens, prompt) / targets
-            loss.backward()
             total += loss.detach()
-            batch_lengths = torch.from_numpy(batch.lengths).to(self.device)
-            statistics.add(choices, model.windows, tokens.shape[1], batch_lengths)
+            if train.balance == "auxiliary":
+                term = weight * auxiliary_loss(choices, load, model.windows, longest, batch.lengths)
+                auxiliary += term.detach()
+                loss = loss + term
+            loss.backward()
+            statistics.add(choices, model.windows, longest, batch.lengths)
+        distributed.add_up(total, auxiliary, statistics.counts, statistics.sums)
+        distributed.add_up_gradients(model.parameters())
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), train.clip)
         value = total.item()
         if not math.isfinite(value) or not math.isfinite(norm):
-            raise LolDataError(
-                f"step {step + 1}: the loss is {value}; samples {samples[:8].tolist()}...; lower the rates"
-            )
+            raise DivergedError(step + 1, value, samples.tolist())
         for optimizer in self.optimizers:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
-        move_bias(model.router.bias, statistics.counts.sum(0), self.bias_step())
+        counts = statistics.counts.sum(0)
+        self.load = counts.tolist()
+        if train.balance == "bias":
+            move_bias(model.router.bias, counts, self.bias_step())
         self.step += 1
         self.tokens_seen += int(lengths.sum())
-        return {
+        line = {
             "step": self.step,
             "loss": round(value, 6),
             "depth": depth,
+            "flops": step_flops(model.config, lengths, depth, model.cut),
             "rate": round(factor, 5),
             "gradient_norm": round(float(norm), 4),
             "tokens": self.tokens_seen,
@@ -109,23 +144,38 @@ class Trainer:
             "padding": round(1 - int(lengths.sum()) / padded, 4),
             **statistics.metrics(model.router.bias),
         }
+        if train.balance == "auxiliary":
+            line["auxiliary_loss"] = round(auxiliary.item(), 6)
+        if model.config.router != "fixed" and (warnings := self.watch.look(line)):
+            line["warnings"] = warnings
+        return line
 
     def bias_step(self) -> float:
         """The sign rule's step size at the current step."""
         return bias_step_at(self.step, self.train.steps, self.train.bias_rate, self.train.bias_fade)
 
-    @torch.inference_mode()
     def validation_loss(self, depth: int | None = None) -> float:
         """Mean loss per suffix token over the validation problems, all strategies, without noise."""
+        return self.validate(depth)["validation_loss"]
+
+    @torch.inference_mode()
+    def validate(self, depth: int | None = None) -> dict[str, float]:
+        """The validation loss, and the share of windows whose own route is that of their strategy's template."""
         self.model.eval()
-        samples = torch.arange(len(self.validation)).numpy()
-        total, targets = 0.0, 0
-        for batch in micro_batches(self.validation, samples, 4 * self.train.micro_batch):
-            tokens = torch.from_numpy(batch.tokens).to(self.device)
-            logits, _ = self.model(tokens, depth)
-            total += suffix_loss(logits, tokens, self.model.config.prompt).item()
-            targets += int((batch.lengths - self.model.config.prompt - 1).sum())
-        return total / targets
+        windows, blocks = self.model.windows, self.model.config.blocks
+        samples = np.arange(len(self.validation))
+        lengths, strategies = self.validation.lengths(samples), len(self.validation.layout.strategies)
+        paths = PathAgreement(strategies, depth or self.model.config.depth, windows, int(lengths.max()), blocks)
+        total = torch.zeros((), device=self.device)
+        parts = split_by_length(self.validation, samples, 4 * self.train.micro_batch)
+        for part in parts[distributed.number() :: distributed.count()]:
+            batch = self.validation.gather(part)
+            logits, choices = self.model(batch.tokens, depth)
+            total += suffix_loss(logits, batch.tokens, self.model.config.prompt)
+            paths.add(choices, batch.tokens.shape[1], batch.lengths, part % strategies)
+        distributed.add_up(total, *paths.tensors())
+        targets = int((lengths - self.model.config.prompt - 1).sum())
+        return {"validation_loss": total.item() / targets, **paths.metrics()}
 
     def about(self, identity: dict[str, Any]) -> dict[str, Any]:
         """What run.json says of a run on this data."""
@@ -134,7 +184,7 @@ class Trainer:
 
     def save(self, run: Path) -> Path:
         """Write a checkpoint of the current step."""
-        state = {"tokens": self.tokens_seen}
+        state = {"tokens": self.tokens_seen, "load": self.load, "watch": self.watch.state()}
         return save_checkpoint(run, self.step, self.model, self.optimizers, state, self.train.keep)
 
     def restore(self, folder: Path) -> None:
@@ -142,20 +192,14 @@ class Trainer:
         state = load_model(folder, self.model)
         load_optimizers(folder, self.model, self.optimizers)
         self.step, self.tokens_seen = state["step"], state["tokens"]
+        self.load = state["load"]
+        self.watch.restore(state["watch"])
 
 
 def suffix_loss(logits: Tensor, tokens: Tensor, prompt: int) -> Tensor:
     """Summed cross-entropy of every suffix token behind `<trace>`: logits (B, T - P, V), tokens (B, T)."""
-    wanted = tokens[:, prompt + 1 :].long()
-    real = wanted != PAD
-    return F.cross_entropy(logits[:, :-1][real], wanted[real], reduction="sum")
-
-
-@torch.no_grad()
-def move_bias(bias: Tensor, counts: Tensor, step: float) -> None:
-    """The sign rule: blocks with less than the mean load gain `step`, the others lose it; the mean is taken out."""
-    delta = step * torch.sign(counts.float().mean() - counts.float())
-    bias += delta - delta.mean()
+    wanted = tokens[:, prompt + 1 :].long().flatten()
+    return F.cross_entropy(logits[:, :-1].flatten(0, 1), wanted, ignore_index=PAD, reduction="sum")
 
 
 def hash_seed(seed: int, step: int) -> int:
@@ -166,46 +210,63 @@ def hash_seed(seed: int, step: int) -> int:
     return word ^ (word >> 31)
 
 
-def train_run(trainer: Trainer, run: Path, identity: dict[str, Any], resume: bool, say=print) -> dict[str, Any]:
+def train_run(
+    trainer: Trainer, run: Path, identity: dict[str, Any], resume: bool, say=print, tensorboard: bool = False
+) -> dict[str, Any]:
     """Train to the last step, in a run folder; returns the last line of metrics.
 
     identity: what the data is (path, hash, ...), kept in run.json and compared on resume. An interrupt lets the step
     end and its checkpoint be written, then comes as KeyboardInterrupt. Raises RefusedError for another run's folder.
     """
-    with open_run(run, trainer.about(identity), resume):
+    with ExitStack() as opened:
+        distributed.from_first(lambda: opened.enter_context(open_run(run, trainer.about(identity), resume)))
         line = restore(trainer, run, say) if resume else {}
-        return _steps(trainer, run, line)
+        return _steps(trainer, run, line, say, tensorboard)
 
 
 def restore(trainer: Trainer, run: Path, say) -> dict[str, Any]:
     """Load the newest good checkpoint and cut the metrics back to it; returns the last line that still holds."""
-    folder = newest_checkpoint(run, say)
+    folder = distributed.from_first(lambda: newest_checkpoint(run, say))
     if folder is not None:
         trainer.restore(folder)
     say(f"{run}: going on from step {trainer.step} of {trainer.train.steps}")
-    return cut_metrics(run / METRICS, trainer.step)
+    return distributed.from_first(lambda: cut_metrics(run / METRICS, trainer.step))
 
 
-def _steps(trainer: Trainer, run: Path, line: dict[str, Any]) -> dict[str, Any]:
-    train = trainer.train
+def _steps(trainer: Trainer, run: Path, line: dict[str, Any], say, tensorboard: bool) -> dict[str, Any]:
+    train, first = trainer.train, distributed.is_first()
     with (
-        (run / METRICS).open("a", encoding="utf-8") as log,
-        tqdm(total=train.steps, initial=trainer.step, unit="step", disable=None, smoothing=0.05) as bar,
+        (run / METRICS if first else Path(os.devnull)).open("a", encoding="utf-8") as log,
+        tensorboard_log(run if first and tensorboard else None, trainer.step) as draw,
+        tqdm(
+            total=train.steps, initial=trainer.step, unit="step", disable=None if first else True, smoothing=0.05
+        ) as bar,
         _interrupts_held_back() as interrupted,
     ):
         while trainer.step < train.steps:
-            line = trainer.run_step()
+            try:
+                line = trainer.run_step()
+            except DivergedError as error:
+                if first:
+                    note_divergence(run, error.step, error.loss, error.samples)
+                raise LolDataError(f"{run}: {error} (all of them: {run / DIVERGED})") from error
             last = trainer.step == train.steps
             if last or trainer.step % train.validate_every == 0:
-                line["validation_loss"] = round(trainer.validation_loss(line["depth"]), 6)
+                line |= {name: round(value, 6) for name, value in trainer.validate(line["depth"]).items()}
+            draw(line)
+            for text in line.get("warnings", []):
+                say(f"warning: {text}")
             log.write(json.dumps(line) + "\n")
             rate = line["tokens"] / max(line["step"], 1) / max(line["seconds"], 1e-9)
             bar.set_postfix_str(f"loss {line['loss']:.4f}, {rate:,.0f} tokens/s")
             bar.update()
-            if last or interrupted() or trainer.step % train.checkpoint_every == 0:
+            stop = distributed.in_any(interrupted())
+            if first and (last or stop or trainer.step % train.checkpoint_every == 0):
                 log.flush()
+                os.fsync(log.fileno())
                 trainer.save(run)
-            if interrupted():
+            if stop:
+                say(f"{run}: stopped behind step {trainer.step}; go on with: lol-data train --out {run} --resume")
                 raise KeyboardInterrupt
     return line
 

@@ -15,7 +15,7 @@ from lol_data.training.config import TrainConfig
 # A CPU's bf16 matmul compiles a kernel per shape; a run meets some thousands of shapes, and the default keeps 1024.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "8192")
 
-COMPILE_FROM_STEPS = 2000  # compiling takes about a minute of a CPU; a shorter run does not earn it back
+COMPILE_FROM_STEPS = 2000  # compiling takes about a minute; a shorter run does not earn it back
 
 
 def pick_device(name: str | None = None) -> torch.device:
@@ -43,7 +43,9 @@ def _matmul_seconds(dtype: torch.dtype) -> float:
 def choose(device: torch.device, train: TrainConfig) -> dict[str, Any]:
     """How to train on a device: {"matmul": "float32" or "bfloat16", "compiled": bool}, kept with the run."""
     bf16 = train.precision == "bf16" or (train.precision == "auto" and bf16_pays(device))
-    wanted = train.compile == "yes" or (train.compile == "auto" and train.steps >= COMPILE_FROM_STEPS)
+    # On a CPU calling the compiled pieces costs what their fusion saves (benchmarks/training.py train.compile=yes).
+    pays = device.type == "cuda" and train.steps >= COMPILE_FROM_STEPS
+    wanted = train.compile == "yes" or (train.compile == "auto" and pays)
     return {"matmul": "bfloat16" if bf16 else "float32", "compiled": wanted and compiler_available(device)}
 
 
@@ -53,6 +55,6 @@ def apply(choice: dict[str, Any], model: LibraryOfLayers) -> None:
         model.matmul_dtype = torch.bfloat16
         # On a CPU the bf16 backward of attention is slower than its fp32 one.
         model.attention_dtype = torch.bfloat16 if model.device.type == "cuda" else torch.float32
-        model.tile = 64 if model.device.type == "cpu" else 1
+        model.tile = 32 if model.device.type == "cpu" else 1
     if choice["compiled"]:
         model.ops = compiled_ops()

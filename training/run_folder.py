@@ -17,7 +17,7 @@ from lol_data.tokenization.tasks import AnyLayout
 from lol_data.training.checkpoint import load_model, newest_checkpoint
 from lol_data.training.config import RunConfig
 
-ABOUT, METRICS, LOCK = "run.json", "metrics.jsonl", ".lock"
+ABOUT, METRICS, LOCK, DIVERGED = "run.json", "metrics.jsonl", ".lock", "diverged.json"
 
 
 @contextmanager
@@ -83,6 +83,12 @@ def cut_metrics(path: Path, steps: int) -> dict[str, Any]:
     draft.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
     draft.rename(path)
     return kept[-1] if kept else {}
+
+
+def note_divergence(run: Path, step: int, loss: float, samples: list[int]) -> None:
+    """Keep what a run broke at: the step, its loss and all samples of its batch."""
+    values = {"step": step, "loss": str(loss), "samples": samples}
+    (run / DIVERGED).write_text(json.dumps(values), encoding="utf-8")
 
 
 def _difference(before: Any, after: Any, name: str = "") -> str:

@@ -1,8 +1,15 @@
-"""What changes over a run: learning rate, core depth, the step of the selection bias. Progress is step / steps."""
+"""What changes over a run: learning rate, core depth and its cost, the selection bias. Progress is step / steps."""
 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lol_data.model.config import ModelConfig
+from lol_data.model.formulas import flops_per_sequence
 
 
 def learning_rate_factor(step: int, steps: int, warmup: int) -> float:
@@ -21,3 +28,28 @@ def depth_at(step: int, steps: int, depth: int, growth: float) -> int:
 def bias_step_at(step: int, steps: int, rate: float, fade: float) -> float:
     """Size of the sign rule's step: `rate`, fading linearly to 0 over the last `fade` share of the run."""
     return rate * min(1.0, (steps - step) / max(1.0, fade * steps)) if fade else rate
+
+
+def undifferentiated(depth: int, backward_depth: int) -> int:
+    """Core applications in front of the last `backward_depth`, which gradients reach; 0 of them: all of them do."""
+    return max(0, depth - backward_depth) if backward_depth else 0
+
+
+def step_flops(config: ModelConfig, lengths: NDArray[np.int64], depth: int, cut: int = 0) -> int:
+    """Floating-point operations of one optimiser step on sequences of the given lengths, forward and backward.
+
+    cut: applications without a backward pass behind window 0. By formula; padding and the optimisers are not counted.
+    """
+    found, counts = np.unique(lengths, return_counts=True)
+    return sum(
+        _sequence_flops(config, length, depth, cut) * count
+        for length, count in zip(found.tolist(), counts.tolist(), strict=True)
+    )
+
+
+@lru_cache(maxsize=65536)
+def _sequence_flops(config: ModelConfig, length: int, depth: int, cut: int) -> int:
+    def core(tokens: int) -> int:
+        return flops_per_sequence(config, tokens, cut).forward - flops_per_sequence(config, tokens, 0).forward
+
+    return flops_per_sequence(config, length, depth).training - 2 * (core(length) - core(config.prompt))

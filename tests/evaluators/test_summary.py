@@ -1,13 +1,15 @@
 """Wilson intervals by golden values, and the counts of a summary by hand-made verdicts."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lol_data.evaluators.summary import percent, summarise, table, wilson
+from lol_data.evaluators.intervals import wilson
+from lol_data.evaluators.summary import conflict_matrix, conflict_table, percent, summarise, table
 from lol_data.evaluators.verdicts import Verdicts
 from lol_data.mazes import MAZE_STRATEGIES
 
@@ -102,11 +104,37 @@ def test_outputs_that_fell_back_are_also_left_out(verdicts):
     summary = summarise(verdicts, np.array([F, F, T, F, T, T, T]))
     bfs, dfs = summary["strategies"]["bfs"], summary["strategies"]["dfs"]
     assert (bfs["fallback_rate"], dfs["fallback_rate"]) == (0.25, 1.0)
-    assert bfs["supported"] == {"n": 3, "adherence": wilson(1, 3), "joint": wilson(1, 3)}
+    inside = {"adherence": wilson(1, 3), "legality": wilson(1, 3), "answer": wilson(2, 3), "joint": wilson(1, 3)}
+    outside = {"adherence": wilson(1, 1), "legality": wilson(1, 1), "answer": wilson(0, 1), "joint": wilson(0, 1)}
+    assert bfs["supported"] == {"n": 3, **inside}
+    assert bfs["fell_back"] == {"n": 1, **outside}
     assert dfs["supported"]["n"] == 0
     assert dfs["supported"]["joint"]["rate"] is None
     assert summary["overall"]["fallback_rate"] == pytest.approx(4 / 7)
     assert bfs["adherence"] == wilson(2, 4)  # the plain rates keep them
+
+
+def test_single_rates_bound_the_joint_one(verdicts):
+    bounds = summarise(replace(verdicts, complete=verdicts.legal))["strategies"]["dfs"]["joint_bounds"]
+    assert bounds == {"low": pytest.approx(1 / 3), "high": pytest.approx(2 / 3)}  # of 2, 3, 3 and 2 in 3
+    assert "joint_bounds" not in summarise(verdicts)["strategies"]["astar"]
+
+
+def test_a_conflict_names_who_was_followed(verdicts):
+    matrix = conflict_matrix(verdicts, np.array([1, 2, 1, 1, 0, 0, 0]))
+    assert set(matrix) == {"bfs", "dfs", "astar"}
+    assert matrix["dfs"]["bfs"]["path"] == wilson(2, 3)
+    assert matrix["dfs"]["bfs"]["field"] == wilson(1, 3)  # the ambiguous one
+    assert matrix["astar"]["bfs"]["field"] == wilson(1, 1)
+    assert matrix["dfs"]["bfs"]["identified"] == {
+        **dict.fromkeys(MAZE_STRATEGIES, 0),
+        "bfs": 1,
+        "ambiguous": 1,
+        "none": 1,
+    }
+    text = conflict_table({"matrix": matrix, "strategies": dict.fromkeys(MAZE_STRATEGIES)})
+    assert "66.7 / 33.3" in text and len({len(line) for line in text.splitlines()[1:]}) == 1
+    assert conflict_table({"strategies": {}}) == ""
 
 
 def test_the_table_has_a_line_a_strategy_and_columns_that_line_up(verdicts):

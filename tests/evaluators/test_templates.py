@@ -40,6 +40,31 @@ def test_the_mean_and_the_majority_may_name_different_blocks():
     assert selection.gates.dtype == np.float32
 
 
+def test_each_strategys_kinds_agree_for_themselves():
+    apart, alike = statistics([[0.51, 0.49], [0.51, 0.49], [0.01, 0.99]]), statistics([[0.6, 0.4], [0.7, 0.3]])
+    both = PathStatistics(
+        *(
+            np.concatenate([getattr(apart, name)[:2], getattr(alike, name)[2:]])
+            for name in ("counts", "chosen", "probability")
+        )
+    )
+    assert both.kinds_agree_per_strategy().tolist() == [0, 0, 1, 1, 1]
+    assert both.kinds_agree() == pytest.approx(6 / 12)  # of observations: 3 a strategy in the first two, 2 in the rest
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_template_by_window_sums_over_depths(kind):
+    counts = np.full((S, 2, 2), 4)
+    chosen = np.zeros((S, 2, 2, 2), np.int64)
+    chosen[:, 0] = [[4, 0], [3, 1]]  # depth 1: window 0, window 1
+    chosen[:, 1] = [[0, 4], [0, 4]]
+    template = PathStatistics(counts, chosen, chosen * 0.75).per_window(kind)
+    assert template.ids[0].tolist() == [[0, 1], [1, 1]]  # window 0 keeps its path, window 1 has one block
+    np.testing.assert_allclose(template.gates[0, :, 1], [0.75 * 5 / 8] * 2)
+    assert np.array_equal(template.counts, counts)
+    assert template.agreement == pytest.approx([(4 + 1 + 4 + 4) / 16] * S)
+
+
 @pytest.fixture
 def gaps() -> PathStatistics:
     """One depth with support for 2 of 4 windows, one for 4, the same for every strategy but the last (3 and 4)."""

@@ -52,6 +52,17 @@ def assert_near(actual, expected, tolerance=1e-5):
         assert worst <= tolerance * max(1.0, expected.abs().max().item()), worst
 
 
+# Every router and summary that is not the default.
+ROUTERS = [
+    {"router": "per_depth"},
+    {"router": "per_segment", "segment": 2},
+    {"router": "per_segment", "segment": 3, "summary_decay": 0.5},
+    {"router": "fixed", "blocks": 3},
+    {"summary_decay": 0.5},
+    {"summary_decay": 0.0},
+]
+
+
 @torch.no_grad()
 def reference(model, tokens, depth=None, ids=None, gates=None):
     """One sequence by the equations, float64, in text order, with masks for everything: logits of the suffix and, for
@@ -87,6 +98,17 @@ def reference(model, tokens, depth=None, ids=None, gates=None):
         gains = weights[layer + "attention_norm"], weights[layer + "feed_forward_norm"]
         return h + update(h, layer + "block.", gains, (0.0, 0.0), visible)
 
+    def probabilities(h, level, means):
+        if config.router == "fixed":
+            return F.one_hot(torch.tensor((level - 1) % config.blocks), config.blocks).double()
+        if means:
+            shares = config.summary_decay ** torch.arange(len(means) - 1, -1, -1).double()
+            r = (shares[:, None] * torch.stack(means)).sum(0) / shares.sum()
+        else:
+            r = (h[0] + weights["depth_vector"][level - 1]) / 2
+        router = weights["router.weight"]
+        return (router[0 if len(router) == 1 else level - 1] @ r).softmax(0)
+
     h = weights["embedding.weight"][tokens]
     if config.prompt_embedding:
         h[: config.prompt] += weights["prompt_embedding"]
@@ -103,10 +125,10 @@ def reference(model, tokens, depth=None, ids=None, gates=None):
         means = [h[windows == k].mean(0) for k in range(int(windows.max()) + 1)]
         new, taken = h.clone(), []
         for k in range(len(means)):
-            r = torch.stack(means[:k]).mean(0) if k else (h[0] + weights["depth_vector"][level - 1]) / 2
-            router = weights["router.weight"]
-            p = (router[0 if len(router) == 1 else level - 1] @ r).softmax(0)
-            block = int((p + weights["router.bias"]).argmax() if ids is None else ids[level - 1, k])
+            opener = k if k == 0 or config.router != "per_segment" else 1 + (k - 1) // config.segment * config.segment
+            p = probabilities(h, level, means[:opener])
+            bias = 0 if config.router == "fixed" else weights["router.bias"]
+            block = int((p + bias).argmax() if ids is None else ids[level - 1, k])
             gate = p[block] if gates is None else gates[level - 1, k]
             new[windows == k] += gate * updates[block][windows == k]
             taken.append((block, float(gate)))

@@ -6,7 +6,7 @@ import torch
 from lol_data.model.decoding import Decoder, generate
 from lol_data.model.routing import ForcedPath
 
-from .common import VOCABULARY, P, W, assert_near, random_model, random_tokens
+from .common import ROUTERS, VOCABULARY, P, W, assert_near, random_model, random_tokens
 
 LENGTH = 3 * W + 1
 FIRST = 3
@@ -16,6 +16,7 @@ SHAPES = [{"shift": shift} for shift in range(W)] + [
     {"prelude": 2, "coda": 0, "window": 1, "shift": 0},
     {"prompt_embedding": False, "window": 50, "shift": 25},
     {"blocks": 1},
+    *ROUTERS,
 ]
 
 
@@ -45,6 +46,31 @@ def test_every_step_equals_the_whole_pass(shape):
     assert_steps_equal_forward(model, random_tokens(3, LENGTH))
 
 
+def last_logits_apart(model, length):
+    """Largest difference, over all prefixes up to a length, between the last logits of a whole pass and of a step."""
+    tokens = random_tokens(2, length)
+    decoder, worst = Decoder(model, tokens[:, :P], length), 0.0
+    for n in range(1, length + 1):
+        whole = model(tokens[:, : P + n])[0][:, -1]
+        step, _ = decoder.step(tokens[:, P + n - 1])
+        worst = max(worst, (step - whole).abs().max().item() / max(1.0, whole.abs().max().item()))
+    return worst
+
+
+@pytest.mark.parametrize("shift", range(W))
+@torch.no_grad()
+def test_every_prefix_of_one_token_to_three_windows_and_one_is_as_prefilled(shift):
+    assert last_logits_apart(random_model(seed=1, shift=shift), LENGTH) <= 1e-5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shift", [0, 1, 16, 21, 31])
+@torch.no_grad()
+def test_every_prefix_of_a_larger_model_is_as_prefilled(shift):
+    shape = {"width": 128, "heads": 4, "hidden": 256, "prelude": 2, "blocks": 6, "depth": 6, "coda": 2}
+    assert last_logits_apart(random_model(seed=1, window=32, shift=shift, **shape), 97) <= 1e-5
+
+
 @pytest.mark.parametrize("windows", [1, 3, 6])
 @torch.no_grad()
 def test_steps_under_a_forced_path_equal_the_whole_pass(windows):
@@ -52,6 +78,13 @@ def test_steps_under_a_forced_path_equal_the_whole_pass(windows):
     assert_steps_equal_forward(model, tokens, path)
     assert_steps_equal_forward(model, tokens, ForcedPath(path.ids, None))
     assert_steps_equal_forward(model, tokens, ForcedPath(None, path.gates[:1]))
+
+
+@torch.no_grad()
+def test_gates_forced_on_a_segment_leave_its_own_choice_alone():
+    model, tokens, path = random_model(router="per_segment", segment=3), random_tokens(3, LENGTH), random_path(3, 6)
+    assert_steps_equal_forward(model, tokens, ForcedPath(None, path.gates))
+    assert_steps_equal_forward(model, tokens, ForcedPath(path.ids, None))
 
 
 @torch.no_grad()
@@ -129,6 +162,15 @@ def test_one_row_or_eight_say_the_same(path):
         alone, _ = generate(model, prompts[k : k + 1], FIRST, end, 2 * W, path and path.keep(torch.tensor([k])))
         row = alone[0].tolist()
         assert together[k].tolist() == row + [end] * (together.shape[1] - len(row))
+
+
+@pytest.mark.parametrize("shape", [{}, *ROUTERS], ids=str)
+def test_one_row_or_sixty_four_say_the_same(shape):
+    model, prompts, limit = random_model(seed=3, **shape), random_tokens(64, 0), 2 * W
+    end = VOCABULARY  # a token that no logit stands for
+    together, _ = generate(model, prompts, FIRST, end, limit)
+    alone = torch.cat([generate(model, prompts[k : k + 1], FIRST, end, limit)[0] for k in range(64)])
+    assert torch.equal(together, alone)
 
 
 def test_prompts_of_another_length_are_refused():

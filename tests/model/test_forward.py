@@ -1,5 +1,7 @@
 """The whole forward pass against a plain reference of the equations, and the special cases that follow from them."""
 
+import itertools
+
 import pytest
 import torch
 
@@ -9,7 +11,7 @@ from lol_data.model.layers import FixedLayer
 from lol_data.model.ops import compiled_ops, compiler_available
 from lol_data.model.routing import Choice, ForcedPath
 
-from .common import FIELD, VOCABULARY, P, W, assert_near, random_model, random_tokens, reference
+from .common import FIELD, ROUTERS, VOCABULARY, P, W, assert_near, random_model, random_tokens, reference
 
 SHAPES = [
     {},
@@ -19,6 +21,7 @@ SHAPES = [
     {"prelude": 0, "coda": 0, "window": 5, "shift": 7},
     {"blocks": 1},
     {"window": 1, "shift": 1},
+    *ROUTERS,
 ]
 
 
@@ -109,6 +112,24 @@ def test_a_gate_scales_what_the_plain_block_adds():
     assert_near(half[:, P:], h[:, P:] + 0.25 * (expected - h)[:, P:])
 
 
+def test_a_gates_gradient_is_that_of_equation_7():
+    """Summed over the window: the upstream gradient times what the block would add at full gate."""
+    model = random_model()
+    h, upstream = torch.randn(2, 2, P + W, 16, generator=torch.Generator().manual_seed(0))
+    positions = torch.arange(P + W)
+    span = model.span(torch.cat([positions[P - FIELD : P], positions[: P - FIELD], positions[P:]]), FIELD)
+    ids, slices = torch.tensor([[2, 0], [1, 2]]), [(0, P), (P, P + W)]
+
+    def at(gates):
+        return model.run_windows(h, 3, slices, Choice(ids, gates, torch.empty(2, 2, 4)), span)
+
+    gates = torch.tensor([[0.3, 0.6], [0.1, 0.9]], requires_grad=True)
+    (upstream * at(gates)).sum().backward()
+    pulls = (upstream * (at(torch.ones(2, 2)) - h)).sum(-1)
+    expected = torch.stack([pulls[:, a:b].sum(1) for a, b in slices], 1)
+    assert_near(gates.grad, expected.detach())
+
+
 @torch.no_grad()
 def test_a_library_of_one_block_has_nothing_to_choose():
     model, tokens = random_model(blocks=1), random_tokens(3, 3 * W)
@@ -116,6 +137,68 @@ def test_a_library_of_one_block_has_nothing_to_choose():
     assert all((choice.ids == 0).all() and (choice.gates == 1).all() for choice in choices)
     fixed, _ = model(tokens, forced=ForcedPath(torch.zeros(1, 4, 1, dtype=torch.long), torch.ones(1, 4, 1)))
     assert torch.equal(free, fixed)
+
+
+@torch.no_grad()
+def shifted_window_baseline(model, blocks, tokens):
+    """A plain Transformer whose core layers attend inside shifted windows: the model's weights, no router anywhere."""
+    length = tokens.shape[1]
+    positions = torch.arange(length)
+    order = torch.cat([positions[P - FIELD : P], positions[: P - FIELD], positions[P:]])
+    h = model.embed(tokens[:, order], order)
+    for layer in model.prelude:
+        h = layer(h, model.span(order, FIELD))
+    for level, block in enumerate(blocks):
+        layer = FixedLayer(16, 24)
+        layer.block.load_state_dict(block.state_dict())
+        layer.attention_norm.copy_(model.film_scale[level, 0])
+        layer.feed_forward_norm.copy_(model.film_scale[level, 1])
+        cuts = [0, P, *range(P + W - level * model.config.shift % W, length, W), length]
+        windows = [
+            layer(h[:, a:b], model.span(order[a:b], FIELD if a == 0 else 0)) for a, b in itertools.pairwise(cuts)
+        ]
+        h = torch.cat(windows, 1)
+    h = h[:, FIELD:]
+    for layer in model.coda:
+        h = layer(h, model.span(order[FIELD:], 0))
+    return model.read_out(h[:, P - FIELD :])
+
+
+@pytest.mark.parametrize("shift", range(W))
+@pytest.mark.parametrize("router", ["shared", "fixed"])
+@torch.no_grad()
+def test_one_block_in_the_library_is_the_shifted_window_baseline(router, shift):
+    model, tokens = random_model(blocks=1, router=router, shift=shift), random_tokens(3, 3 * W + 1)
+    model.film_offset.zero_()
+    assert_near(model(tokens)[0], shifted_window_baseline(model, list(model.library) * 4, tokens))
+
+
+@torch.no_grad()
+def test_a_fixed_path_goes_round_the_library_with_full_gates_whatever_the_bias():
+    model, tokens = random_model(router="fixed", blocks=3), random_tokens(3, 3 * W + 1)
+    model.film_offset.zero_()
+    model.router.bias.copy_(torch.tensor([-5.0, 0, 5]))
+    logits, choices = model(tokens)
+    assert [choice.ids.unique().tolist() for choice in choices] == [[0], [1], [2], [0]]
+    assert all((choice.gates == 1).all() for choice in choices)
+    loop = [model.library[number] for number in (0, 1, 2, 0)]
+    assert_near(logits, shifted_window_baseline(model, loop, tokens))
+
+
+def test_a_fixed_path_has_no_weights_for_choosing():
+    model = random_model(router="fixed")
+    model(random_tokens(2, 9))[0].square().sum().backward()
+    idle = [name for name, tensor in model.named_parameters() if tensor.requires_grad and tensor.grad is None]
+    assert idle == []
+    assert model.router.weight.numel() == model.depth_vector.numel() == 0
+
+
+@torch.no_grad()
+def test_segments_of_one_window_are_the_plain_router():
+    tokens = random_tokens(3, 3 * W + 1)
+    logits, _ = random_model()(tokens)
+    assert torch.equal(random_model(router="per_segment", segment=1)(tokens)[0], logits)
+    assert not torch.allclose(random_model(router="per_segment", segment=2)(tokens)[0], logits, atol=1e-3)
 
 
 def test_film_of_every_depth_and_sublayer_and_every_depth_vector_matter():
@@ -151,6 +234,9 @@ def test_a_prompt_alone_gives_no_logits_and_less_is_refused():
         ({"field": P}, "field"),
         ({"field": 0}, "field"),
         ({"router": "none"}, "router"),
+        ({"segment": 0}, "segment"),
+        ({"summary_decay": 1.1}, "summary_decay"),
+        ({"summary_decay": float("nan")}, "summary_decay"),
         ({"window": 0}, "window"),
         ({"shift": -1}, "shift"),
         ({"noise": float("nan")}, "noise"),

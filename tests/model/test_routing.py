@@ -1,9 +1,13 @@
 """The router's parts by hand: prefix means, choice and gate, gradients, noise, forced paths."""
 
+import itertools
+
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lol_data.model.routing import Choice, ForcedPath, Router, prefix_means
+from lol_data.model.routing import Choice, FixedRouter, ForcedPath, Router, prefix_means
 from lol_data.model.windows import Windows
 
 SHIFTED = [(0, 2), (2, 6), (6, 8)]  # the notes' second depth: eight tokens, W = 4, S = 2
@@ -25,6 +29,33 @@ def test_the_scalar_example():
     assert prefix_means(h, SHIFTED, first, vector).flatten().tolist() == [3.0, 2.0, 2.5]
     h[0, 5] = 60  # in the second window: its own choice must not see it, the third's does
     assert prefix_means(h, SHIFTED, first, vector).flatten().tolist() == [3.0, 2.0, (2 + 16.5) / 2]
+
+
+def test_a_decay_fades_old_windows_whatever_their_length():
+    h, first, vector = torch.eye(8)[None], torch.zeros(1, 8), torch.ones(8)
+    half = prefix_means(h, SHIFTED, first, vector, decay=0.5)
+    assert half[0, 0].tolist() == [1 / 2] * 8  # window 0 has no history to fade
+    assert half[0, 1].tolist() == [1 / 2, 1 / 2, 0, 0, 0, 0, 0, 0]
+    torch.testing.assert_close(half[0, 2], torch.tensor([1, 1, 1, 1, 1, 1, 0, 0]) / 6)  # 1/3 of two, 2/3 of four
+    last = prefix_means(h, SHIFTED, first, vector, decay=0.0)
+    assert last[0, 2].tolist() == [0, 0, 1 / 4, 1 / 4, 1 / 4, 1 / 4, 0, 0]
+
+
+@given(st.lists(st.integers(1, 5), min_size=3, max_size=6), st.floats(0, 1), st.integers(0, 2**31))
+def test_router_inputs_are_weighted_means_and_move_by_equation_16(lengths, decay, seed):
+    h = torch.randn(2, sum(lengths), 3, generator=torch.Generator().manual_seed(seed))
+    ends = list(itertools.accumulate(lengths))
+    slices = list(zip([0, *ends], ends, strict=False))
+    r = prefix_means(h, slices, h[:, 0], torch.ones(3), decay)
+    means = torch.stack([h[:, a:b].mean(1) for a, b in slices], 1)
+    for k in range(1, len(slices)):
+        shares = decay ** torch.arange(k - 1, -1, -1.0)
+        expected = (shares[:, None] * means[:, :k]).sum(1) / shares.sum()
+        torch.testing.assert_close(r[:, k], expected, rtol=1e-4, atol=1e-5)
+    equal = prefix_means(h, slices, h[:, 0], torch.ones(3))
+    for k in range(1, len(slices) - 1):
+        moved = (means[:, k] - equal[:, k]) / (k + 1)
+        torch.testing.assert_close(equal[:, k + 1] - equal[:, k], moved, rtol=1e-4, atol=1e-5)
 
 
 def test_an_unfinished_window_is_no_history():
@@ -92,6 +123,39 @@ def test_a_router_per_depth_uses_its_own_matrix_and_the_last_one_past_the_end():
         for depth in range(3):
             router.weight[depth, depth, 0] = 5
     assert [router(INPUT, depth).ids.item() for depth in (1, 2, 3, 4)] == [0, 1, 2, 2]
+
+
+def test_the_first_window_of_a_segment_chooses_for_all_of_it():
+    router, plain = Router(2, 3, 1, noise=0, segment=3), Router(2, 3, 1, noise=0)
+    plain.weight = router.weight
+    r = torch.randn(2, 8, 2, generator=torch.Generator().manual_seed(0))
+    held, free = router(r, 1).probabilities, plain(r, 1).probabilities
+    openers = [0, 1, 1, 1, 4, 4, 4, 7]  # the prompt is a segment of its own
+    assert torch.equal(held, free[:, openers])
+    before = None
+    for k in range(1, 8):  # one window at a time, as in decoding
+        before = router(r[:, k : k + 1], 1, k, before=before)
+        torch.testing.assert_close(before.probabilities[:, 0], held[:, k])
+
+
+def test_noise_in_training_is_drawn_once_a_segment():
+    router = router_of([0.4, 0.35, 0.25], noise=0.5)
+    router.segment = 2
+    p = router.train()(INPUT.expand(1, 5, 2), 1).probabilities[0]
+    assert torch.equal(p[1], p[2])
+    assert torch.equal(p[3], p[4])
+    assert not torch.equal(p[1], p[3])
+
+
+def test_a_fixed_path_takes_the_blocks_in_turn_and_no_advice():
+    router = FixedRouter(2, 3)
+    router.bias += torch.tensor([9.0, 0, 0])
+    routes = [router.train()(INPUT.expand(2, 4, 2), depth) for depth in range(1, 6)]
+    assert [route.ids.unique().tolist() for route in routes] == [[0], [1], [2], [0], [1]]
+    assert all((route.gates == 1).all() and route.ids.shape == (2, 4) for route in routes)
+    forced = router(INPUT.expand(1, 2, 2), 1, forced=ForcedPath(IDS, None))
+    assert forced.ids.tolist() == [[2, 1]]
+    assert forced.gates.tolist() == [[0, 0]]  # its own probability of another block
 
 
 def test_the_router_computes_in_fp32_whatever_it_is_given():

@@ -31,13 +31,3 @@ def test_slices_index_and_starts_agree_with_equation_2(prompt, window, shift, de
     ]
     covered = [k for k, (start, end) in enumerate(windows.slices(length, depth)) for _ in range(start, end)]
     assert covered == numbers
-
-
-def test_the_pairs_of_equation_3():
-    windows = Windows(prompt=1, window=128, shift=64)
-
-    def pairs(depth):
-        widths = [end - start for start, end in windows.slices(1 + 1024, depth)[1:]]
-        return sum(a * (a + 1) // 2 for a in widths)
-
-    assert (pairs(1), pairs(2)) == (66_048, 61_952)

@@ -4,9 +4,12 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 
+from lol_data.errors import LolDataError
 from lol_data.generators.maze import MazeSettings, generate_mazes
+from lol_data.training import distributed
 from lol_data.training.config import RunConfig
 from lol_data.training.data import Sequences
 from lol_data.training.loop import Trainer, train_run
@@ -43,9 +46,32 @@ def weights(run: Path, step: int) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in ("model.safetensors", "optimizer.safetensors", "state.json")}
 
 
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """For modules that import it: tiny models gain nothing by threads, and lose much where other programs run."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def silent(_):
     pass
 
 
+def main(run: Path, resume: bool = False, idle: bool = False, **settings) -> None:
+    """Train in a folder, alone or under torchrun. idle: a bias that keeps all windows at block 1."""
+    with distributed.processes():
+        trainer = make_trainer(**settings)
+        if idle:
+            trainer.model.router.bias.copy_(torch.tensor([0.0, 5.0, -5.0]))
+        train_run(trainer, run, IDENTITY, resume, say=print if distributed.is_first() else silent)
+    print("done")
+
+
 if __name__ == "__main__":
-    train_run(make_trainer(steps=60, checkpoint_every=4, keep=60), Path(sys.argv[1]), IDENTITY, resume=False)
+    try:
+        main(Path(sys.argv[1]), **json.loads(sys.argv[2]))
+    except LolDataError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)

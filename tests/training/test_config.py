@@ -1,9 +1,12 @@
 """TOML files, overrides, and errors that name what was meant."""
 
+import dataclasses
+
 import pytest
 
 from lol_data.errors import UsageError
-from lol_data.training.config import CONFIG_DIR, RunConfig, TrainConfig, load_config
+from lol_data.model.config import ModelConfig
+from lol_data.training.config import CONFIG_DIR, FROM_DATA, RunConfig, TrainConfig, field_comments, load_config
 
 
 @pytest.fixture
@@ -76,6 +79,9 @@ def test_overrides_come_on_top(write):
         ("[train]\nweight_decay = -1", "train.weight_decay is -1.0; it must not be negative"),
         ("[train]\nweight_decay = nan", "train.weight_decay is nan; it must not be negative"),
         ("[train]\ngrowth = 1.5", "train.growth is 1.5; it must lie between 0 and 1"),
+        ('[train]\nbalance = "sign"', 'train.balance is "sign"; use bias, auxiliary, none'),
+        ("[train]\nauxiliary_weight = -1", "train.auxiliary_weight is -1.0; it must not be negative"),
+        ("[train]\nbackward_depth = -1", "train.backward_depth is -1; it must not be negative"),
         ('[train]\nprecision = "fp8"', 'train.precision is "fp8"; use auto, fp32, bf16'),
         ("train = 3", r"train is not a section; write \[train\]"),
         ("[train\n", "not a TOML file"),
@@ -113,3 +119,23 @@ def test_an_unknown_name_is_answered_with_the_nearest_and_all_known_ones(monkeyp
     with pytest.raises(UsageError, match=r"no configuration none\.toml"):
         load_config("none.toml")
     assert load_config("maze").train == TrainConfig()
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in CONFIG_DIR.glob("*.toml")))
+def test_a_printed_configuration_is_a_file_that_says_the_same(write, name):
+    config = load_config(name, ["train.adam_rate=1e-5", "train.balance=none", "model.prompt_embedding=false"])
+    text = config.to_toml()
+    again = load_config(write(text))
+    assert again.train == config.train
+    assert again.model_config(252, 75) == config.model_config(252, 75)
+    for kind in (ModelConfig, TrainConfig):
+        for item in dataclasses.fields(kind):
+            assert (f"\n{item.name} = " in text) == (item.name not in FROM_DATA)
+
+
+def test_every_field_of_training_has_a_meaning_and_it_is_printed():
+    meanings = field_comments(TrainConfig)
+    assert set(meanings) == {item.name for item in dataclasses.fields(TrainConfig)}
+    text = load_config("cpu").to_toml()
+    assert all(f"  # {meaning}\n" in text + "\n" for meaning in meanings.values())
+    assert 'balance = "bias"  # "bias" (sign rule), "auxiliary" (a term of the loss) or "none"' in text

@@ -1,13 +1,7 @@
 """A run that is stopped, killed or damaged ends where an unbroken one does; a run that is another one is refused."""
 
-import json
-import os
-import re
 import shutil
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -21,7 +15,6 @@ from lol_data.training.checkpoint import load_model, newest_checkpoint
 from lol_data.training.loop import train_run
 from lol_data.training.run_folder import load_trained, read_run
 
-from . import common
 from .common import IDENTITY, make_trainer, metrics, silent, weights
 
 
@@ -238,31 +231,6 @@ def test_what_is_no_trained_run_is_refused(stopped, tmp_path):
     shutil.rmtree(stopped / "checkpoints")
     with pytest.raises(UsageError, match="no complete checkpoint yet"):
         load_trained(stopped, MazeLayout(4), torch.device("cpu"))
-
-
-@pytest.mark.slow
-def test_a_killed_run_ends_like_an_unbroken_one(tmp_path):
-    killed, whole = tmp_path / "killed", tmp_path / "whole"
-    # Sums are taken in another order by another number of threads.
-    environment = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())}
-    child = subprocess.Popen([sys.executable, common.__file__, str(killed)], env=environment)
-    try:
-        deadline = time.monotonic() + 120
-        while not (killed / "checkpoints" / "step-00000008").exists():
-            assert child.poll() is None, "the run ended too early"
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
-    finally:
-        child.send_signal(signal.SIGKILL)
-    assert child.wait() == -signal.SIGKILL
-    settings = {"steps": 60, "checkpoint_every": 4, "keep": 60}
-    _, said = resume(killed, **settings)
-    step = int(re.search(r"from step (\d+) of 60", said[-1])[1])
-    assert 8 <= step < 60
-    train_run(make_trainer(**settings), whole, IDENTITY, resume=False, say=silent)
-    assert metrics(killed) == metrics(whole)
-    assert weights(killed, 60) == weights(whole, 60)
-    assert json.loads((killed / "run.json").read_text()) == json.loads((whole / "run.json").read_text())
 
 
 def test_a_second_writer_is_refused(stopped):

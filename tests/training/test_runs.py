@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from lol_data import runs
+from lol_data import evaluations, runs
 from lol_data.errors import UsageError
 from lol_data.evaluators.sudoku_reasons import SUDOKU_ILLEGAL
 from lol_data.generators.maze import MazeSettings, generate_mazes
@@ -60,7 +60,8 @@ def train(home, task, resume=False, settings=SETTINGS):
 
 def evaluate(home, run, data=None, protocol="forced"):
     folder = home / run
-    return runs.evaluate(folder, data, protocol, "selection", 3, 4, None, 8, "cpu", silent, lambda done, total: None)
+    request = evaluations.Request(folder, data, n=3, template_problems=4, batch=8, device="cpu")
+    return evaluations.evaluate(request, protocol, "selection", silent, lambda done, total: None)
 
 
 def test_a_run_remembers_its_task_and_takes_its_windows(home):

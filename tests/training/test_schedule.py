@@ -5,7 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lol_data.training.loop import hash_seed, move_bias
+from lol_data.training.balance import move_bias
+from lol_data.training.loop import hash_seed
 from lol_data.training.schedule import bias_step_at, depth_at, learning_rate_factor
 
 from .common import make_trainer

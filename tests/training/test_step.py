@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lol_data.errors import LolDataError
-from lol_data.training.data import step_samples
+from lol_data.training.data import step_micro_batches
 from lol_data.training.loop import suffix_loss
 
 from .common import make_trainer
@@ -28,7 +28,7 @@ class Recorder:
 
 
 def gradients(micro_batch):
-    trainer = make_trainer({"noise": 0.0}, batch=16, micro_batch=micro_batch, clip=1e9)
+    trainer = make_trainer({"noise": 0.0}, batch=16, micro_batch=micro_batch, pool=1, clip=1e9)
     recorder = Recorder(trainer.model)
     trainer.optimizers = [recorder]
     line = trainer.run_step()
@@ -61,12 +61,14 @@ def test_the_loss_covers_every_suffix_token_behind_trace_and_no_padding():
 
 def test_the_line_of_metrics():
     trainer = make_trainer(growth=1.0)
-    samples = step_samples(len(trainer.sequences), 8, 0, 0)
-    tokens = int(trainer.sequences.lengths(samples).sum())
+    train = trainer.train
+    parts = step_micro_batches(trainer.sequences, train.batch, train.micro_batch, train.pool, train.seed, 0)
+    tokens = sum(int(trainer.sequences.lengths(part).sum()) for part in parts)
     line = trainer.run_step()
     assert set(line) == {
-        *("step", "loss", "depth", "rate", "gradient_norm", "tokens", "seconds", "padding"),
-        *("load_entropy", "least_load", "most_load", "gate", "agreement", "bias_range", "probability_range"),
+        *("step", "loss", "depth", "flops", "rate", "gradient_norm", "tokens", "seconds", "padding"),
+        *("load_entropy", "least_load", "most_load", "loads", "gate", "gates_closed", "gates_open"),
+        *("agreement", "bias_range", "probability_range"),
     }
     assert (line["step"], line["depth"], line["rate"], line["tokens"]) == (1, 1, 0.5, tokens)
     assert line["loss"] == pytest.approx(math.log(trainer.model.config.vocabulary), rel=0.1)  # nothing learnt yet
@@ -119,6 +121,16 @@ def test_validation_changes_nothing():
     assert all(one == other for one, other in losses)
     for one, other in zip(*(trainer.model.parameters() for trainer in trainers), strict=True):
         assert torch.equal(one, other)
+
+
+def test_bf16_products_take_the_weights_as_they_are_now():
+    trainer, fresh = make_trainer(precision="bf16"), make_trainer(precision="bf16")
+    for _ in range(3):
+        trainer.validation_loss()  # weights are converted here, and moved by the step
+        trainer.run_step()
+    fresh.model.load_state_dict(trainer.model.state_dict())
+    assert fresh.validation_loss() == trainer.validation_loss()
+    assert fresh.validation_loss() != make_trainer(precision="bf16").validation_loss()
 
 
 def test_a_few_problems_are_learnt():

@@ -1,0 +1,123 @@
+"""Several processes train one model: each takes every n-th micro-batch of a step, then their sums are added up.
+
+Started with `torchrun --nproc-per-node N -m lol_data.cli train ...`; without torchrun everything here is a no-op. All
+processes hold the whole model and make the same update, as one process with N times the micro-batches would. Nothing
+but gradients, losses and counts is exchanged, once a step, so blocks that some process did not use need no care: a
+block that no process used has no gradient anywhere, and is not moved. Only the first process speaks and writes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from lol_data.errors import LolDataError
+from lol_data.model.lol import LibraryOfLayers
+
+T = TypeVar("T")
+
+
+@contextmanager
+def processes() -> Iterator[None]:
+    """Join the processes that torchrun started, if it did; behind the block only the first one goes on.
+
+    Errors of the first process are everybody's (see `from_first`); the others end silently with the same exit code.
+    """
+    if not dist.is_torchelastic_launched() or int(os.environ["WORLD_SIZE"]) == 1:
+        yield
+        return
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+    first, code = is_first(), 0
+    try:
+        yield
+    except LolDataError as error:
+        if first:
+            raise
+        code = error.exit_code
+    except KeyboardInterrupt:
+        if first:
+            raise
+        code = 130
+    finally:
+        dist.destroy_process_group()
+    if not first:
+        raise SystemExit(code)
+
+
+def count() -> int:
+    """Processes at work."""
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def number() -> int:
+    """This process, counted from 0."""
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def is_first() -> bool:
+    """Whether this process is the one that speaks and writes."""
+    return number() == 0
+
+
+def from_first(make: Callable[[], T]) -> T:
+    """What `make` gives in the first process, alone to call it, for all; so is a LolDataError it raises."""
+    if count() == 1:
+        return make()
+    box: list[Any] = [None, None]
+    if is_first():
+        try:
+            box[0] = make()
+        except LolDataError as error:
+            box[1] = error
+    dist.broadcast_object_list(box)
+    if box[1] is not None:
+        raise box[1]
+    return box[0]
+
+
+def in_any(flag: bool) -> bool:
+    """Whether a flag is set in any process."""
+    if count() == 1:
+        return flag
+    flags = torch.tensor([flag], dtype=torch.int32)
+    dist.all_reduce(flags, dist.ReduceOp.MAX)
+    return bool(flags.item())
+
+
+def add_up(*tensors: Tensor) -> None:
+    """Replace each tensor by its sum over all processes."""
+    if count() > 1:
+        for tensor in tensors:
+            dist.all_reduce(tensor)
+
+
+def add_up_gradients(parameters: Iterable[nn.Parameter]) -> None:
+    """Replace gradients by their sums over all processes; a gradient that is None in all of them stays None."""
+    if count() == 1:
+        return
+    parameters = list(parameters)
+    used = torch.tensor([parameter.grad is not None for parameter in parameters], dtype=torch.int32)
+    dist.all_reduce(used)
+    shared = [parameter for parameter, uses in zip(parameters, used.tolist(), strict=True) if uses]
+    gradients = [torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in shared]
+    flat = torch.cat([gradient.flatten() for gradient in gradients])
+    dist.all_reduce(flat)
+    parts = flat.split([parameter.numel() for parameter in shared])
+    for parameter, part in zip(shared, parts, strict=True):
+        parameter.grad = part.view_as(parameter)
+
+
+@torch.no_grad()
+def skip_noise(model: LibraryOfLayers, rows: int, length: int, depth: int) -> None:
+    """Draw the router's noise of a micro-batch that another process computes, so that ours gets its own."""
+    for level in range(1, depth + 1):
+        windows = len(model.windows.slices(length, level))
+        model.router(torch.zeros(rows, windows, model.config.width, device=model.device), level)
