@@ -170,7 +170,7 @@ def _look(
             problems.append(Problem(f"data/{name}", "damaged", str(error)))
             continue
         files[split] = stored = _Stored(rows.id, plan.task.columns(rows), _Faults(f"data/{name}"))
-        problems += _stored_problems(rows, stored, ids, entries[name], rule_check)
+        problems += _stored_problems(plan, rows, stored, ids, entries[name], rule_check)
     none = np.empty(0, np.uint64)
     keys, absent, unseen, equal = [none], [none], [none], np.zeros(len(pairs_of(plan.task.strategies)), np.int64)
     for block in plan.blocks(ids):
@@ -197,11 +197,13 @@ def _look(
 
 
 def _stored_problems(
-    rows: Any, stored: _Stored, ids: range, entry: FileEntry, rule_check: RuleCheck | None
+    plan: DatasetPlan, rows: Any, stored: _Stored, ids: range, entry: FileEntry, rule_check: RuleCheck | None
 ) -> list[Problem]:
     """What is wrong with the rows of a file of the unit `ids`, whatever the plan derives."""
     there = stored.ids
     stored.faults.add(there[(there < ids.start) | (there >= ids.stop)], "belongs in another file")
+    if len(rows):
+        stored.faults.add(there[~plan.task.sound(rows, plan.settings)], f"is not {plan.task.promise}")
     if rule_check is not None and len(rows):
         stored.faults.add(there[~rule_check(rows)], "the rules reject a trace or the answer")
     if f"{content_hash(row_hashes(there, stored.columns)):016x}" == entry.content_hash:

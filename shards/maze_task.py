@@ -66,6 +66,7 @@ class MazeTask:
 
     name = "maze"
     problem = "maze"
+    promise = "a maze with the passages of a tree"
     strategies: tuple[str, ...] = MAZE_STRATEGIES
     length_unit = "cells"
     symmetries = "the 8 symmetries, start and goal exchanged"
@@ -89,6 +90,12 @@ class MazeTask:
     def problems(self, traced: TracedMazes) -> NDArray[np.uint8]:
         mazes = traced.mazes
         return np.concatenate([mazes.openings, mazes.start[:, None], mazes.goal[:, None]], axis=1)
+
+    def sound(self, traced: TracedMazes, settings: MazeSettings) -> NDArray[np.bool_]:
+        """By the number of passages, n*n - 1."""
+        if settings.loops:
+            return np.ones(len(traced), bool)
+        return _EXITS[traced.mazes.openings].sum(1) == 2 * (settings.size**2 - 1)
 
     def columns(self, traced: TracedMazes) -> dict[str, Ragged]:
         """For `passages` the openings, which hold the same."""

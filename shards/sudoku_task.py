@@ -26,6 +26,7 @@ from lol_data.shards.arrow import (
     take_columns,
     widths_differ,
 )
+from lol_data.solvers.sudoku_count import count_solutions
 from lol_data.sudokus import CELLS, DIGIT, SUDOKU_STRATEGIES, SYMBOLS, UNDO, UNIT, WAVE, Sudokus, TracedSudokus
 
 SUDOKU_SCHEMA = pa.schema(
@@ -54,6 +55,7 @@ class SudokuTask:
 
     name = "sudoku"
     problem = "sudoku"
+    promise = "a puzzle with exactly one solution"
     strategies: tuple[str, ...] = SUDOKU_STRATEGIES
     length_unit = "symbols"
     symmetries = "digits renamed; rows, columns, bands and stacks permuted; rows and columns exchanged"
@@ -76,6 +78,10 @@ class SudokuTask:
 
     def problems(self, traced: TracedSudokus) -> NDArray[np.uint8]:
         return traced.sudokus.puzzle
+
+    def sound(self, traced: TracedSudokus, settings: SudokuSettings) -> NDArray[np.bool_]:
+        counts, solutions = count_solutions(traced.sudokus.puzzle, 2)
+        return (counts == 1) & (solutions == traced.sudokus.solution).all(1)
 
     def columns(self, traced: TracedSudokus) -> dict[str, Ragged]:
         """Without `clues`, which `check` holds to the puzzle."""

@@ -45,6 +45,7 @@ class Task(Protocol):
 
     name: str
     problem: str  # one problem, in a word
+    promise: str  # what `sound` looks at
     strategies: tuple[str, ...]
     length_unit: str  # what the length of a trace counts
     symmetries: str  # what equivalent problems differ in
@@ -69,6 +70,9 @@ class Task(Protocol):
 
     def problems(self, traced: Any) -> NDArray[np.uint8]:
         """The problem of every row as bytes, (B, width): equal rows, equal problems."""
+
+    def sound(self, traced: Any, settings: Any) -> NDArray[np.bool_]:
+        """Whether every problem is of the promised kind, bool (B,), found out without the generator."""
 
     def columns(self, traced: Any) -> dict[str, Ragged]:
         """Every column that is not the id or the same in all rows, under its name on disk, as rows of uint8."""

@@ -9,6 +9,7 @@ block that no process used has no gradient anywhere, and is not moved. Only the 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -27,7 +28,7 @@ T = TypeVar("T")
 def processes() -> Iterator[None]:
     """Join the processes that torchrun started, if it did; behind the block only the first one goes on.
 
-    Errors of the first process are everybody's (see `from_first`); the others end silently with the same exit code.
+    The others end there, silently, with the exit code of the error that all of them met, if there was one.
     """
     if not dist.is_torchelastic_launched() or int(os.environ["WORLD_SIZE"]) == 1:
         yield
@@ -49,7 +50,10 @@ def processes() -> Iterator[None]:
     finally:
         dist.destroy_process_group()
     if not first:
-        raise SystemExit(code)
+        # At once: the interpreter's own end races with threads of the communication library, which then may abort it.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def count() -> int:

@@ -124,3 +124,11 @@ def test_rows_that_are_no_mazes_are_named_with_their_path():
     for table, words in damaged_tables(pa.Table.from_batches([to_batch(traced)])):
         with pytest.raises(DamageError, match=rf"^some/path: .*{words}"):
             from_table(table, "some/path")
+
+
+def test_a_maze_with_a_loop_is_sound_only_where_loops_are_asked_for():
+    looped = generate_mazes(MazeSettings(5, loops=0.5), 0, 0, 20)
+    assert TASK.sound(looped, MazeSettings(5, loops=0.5)).all()
+    passages = (looped.mazes.openings & 2 > 0).sum(1) + (looped.mazes.openings & 4 > 0).sum(1)
+    assert TASK.sound(looped, MazeSettings(5)).tolist() == (passages == 24).tolist()
+    assert TASK.sound(generate_mazes(MazeSettings(5), 0, 0, 20), MazeSettings(5)).all()

@@ -182,3 +182,13 @@ def test_a_wrong_row_is_named_by_the_deep_look(out):
     name = PLAN.file_names(0)["test"]
     shutil.copy(out.parent / "other" / "data" / name, out / "data" / name)
     assert [(p.path, p.kind) for p in verify_dataset(out).problems] == [(f"data/{name}", "foreign")]
+
+
+def test_a_puzzle_with_several_solutions_is_not_sound(pristine):
+    rows = open_dataset(pristine).read_split("test", 3)
+    task = SudokuTask()
+    assert task.sound(rows, SudokuSettings()).all()
+    several = "92..8.65.6..2.43..3..5.9.72.7.953.......7.......6..5....142..3.....31..6.6.7..1.."
+    rows.sudokus.puzzle[1] = [0 if character == "." else int(character) for character in several]
+    rows.sudokus.solution[2, :2] = rows.sudokus.solution[2, 1::-1]
+    assert task.sound(rows, SudokuSettings()).tolist() == [True, False, False]
