@@ -13,7 +13,7 @@ from lol_data.evaluators.arguments import byte_rows, codes
 from lol_data.evaluators.maze_frontier_rules import astar_rule, bfs_rule, bidirectional_rule
 from lol_data.evaluators.maze_reasons import ANSWER_NOT_SHORTEST, ANSWER_OK, MAZE_ANSWER, MAZE_ILLEGAL, NONE
 from lol_data.evaluators.maze_walk_rules import dead_end_rule, dfs_rule, distance, path_fault
-from lol_data.evaluators.verdicts import MIN_PREFIX, Verdicts
+from lol_data.evaluators.verdicts import MIN_PREFIX, Verdicts, verdicts_of
 from lol_data.jit import njit
 from lol_data.mazes import EAST, MAX_SIZE, MAZE_STRATEGIES, MIN_SIZE, NORTH, SOUTH, WEST, Mazes, TracedMazes
 from lol_data.ragged import Ragged
@@ -44,39 +44,18 @@ def judge_mazes(
     reasons = np.full(count, OK) if parse_reason is None else parse_reason
     reason_codes = codes("parse_reason", reasons, count, len(PARSE_REASONS)).astype(np.uint8)
     asked_codes = codes("asked", asked, count, len(MAZE_STRATEGIES)).astype(np.uint8)
-    parsed = reason_codes == OK
-    first_illegal_step, illegal, answer, identified, legal, complete, canonical, exact = _judge(
+    found = _judge(
         mazes.size,
         mazes.openings,
         mazes.start,
         mazes.goal,
         codes("rows", rows, count, len(mazes)).astype(np.int64),
         asked_codes,
-        parsed,
+        reason_codes == OK,
         *byte_rows("traces", traces, count),
         *byte_rows("answers", answers, count),
     )
-    adherent = (identified >> asked_codes & 1).astype(bool)
-    answer_correct = parsed & (answer == ANSWER_OK)
-    return Verdicts(
-        strategies=MAZE_STRATEGIES,
-        illegal_names=MAZE_ILLEGAL,
-        answer_names=MAZE_ANSWER,
-        asked=asked_codes,
-        parsed=parsed,
-        parse_reason=reason_codes,
-        legal=legal,
-        first_illegal_step=first_illegal_step,
-        illegal_reason=illegal,
-        complete=complete,
-        canonical=canonical,
-        identified=identified,
-        identified_exact=exact,
-        adherent=adherent,
-        answer_correct=answer_correct,
-        answer_reason=answer,
-        joint=adherent & legal & complete & answer_correct,
-    )
+    return verdicts_of((MAZE_STRATEGIES, MAZE_ILLEGAL, MAZE_ANSWER), asked_codes, reason_codes, found)
 
 
 def canonical_rows(traced: TracedMazes) -> NDArray[np.bool_]:

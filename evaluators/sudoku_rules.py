@@ -15,7 +15,7 @@ from lol_data.evaluators.sudoku_backtracking_rule import backtracking_rule, stat
 from lol_data.evaluators.sudoku_board import UNITS, answer_fault, given_fault, read_givens
 from lol_data.evaluators.sudoku_placing_rules import hidden_single_rule, naked_single_rule, propagation_rule
 from lol_data.evaluators.sudoku_reasons import ANSWER_OK, NONE, SUDOKU_ANSWER, SUDOKU_ILLEGAL
-from lol_data.evaluators.verdicts import MIN_PREFIX, Verdicts
+from lol_data.evaluators.verdicts import MIN_PREFIX, Verdicts, verdicts_of
 from lol_data.jit import njit
 from lol_data.ragged import Ragged
 from lol_data.sudokus import CELLS, SUDOKU_STRATEGIES, Sudokus, TracedSudokus
@@ -50,38 +50,17 @@ def judge_sudokus(
     reasons = np.full(count, OK) if parse_reason is None else parse_reason
     reason_codes = codes("parse_reason", reasons, count, len(PARSE_REASONS)).astype(np.uint8)
     asked_codes = codes("asked", asked, count, len(SUDOKU_STRATEGIES)).astype(np.uint8)
-    parsed = reason_codes == OK
-    fault_row, first_illegal_step, illegal, answer, identified, legal, complete, canonical, exact = _judge(
+    fault_row, *found = _judge(
         np.ascontiguousarray(sudokus.puzzle),
         codes("rows", rows, count, len(sudokus)).astype(np.int64),
         asked_codes,
-        parsed,
+        reason_codes == OK,
         *byte_rows("traces", traces, count),
         *byte_rows("answers", answers, count),
     )
     if fault_row >= 0:
         raise ValueError(f"sudoku {fault_row}: {given_fault(sudokus.puzzle[fault_row])}")
-    adherent = (identified >> asked_codes & 1).astype(bool)
-    answer_correct = parsed & (answer == ANSWER_OK)
-    return Verdicts(
-        strategies=SUDOKU_STRATEGIES,
-        illegal_names=SUDOKU_ILLEGAL,
-        answer_names=SUDOKU_ANSWER,
-        asked=asked_codes,
-        parsed=parsed,
-        parse_reason=reason_codes,
-        legal=legal,
-        first_illegal_step=first_illegal_step,
-        illegal_reason=illegal,
-        complete=complete,
-        canonical=canonical,
-        identified=identified,
-        identified_exact=exact,
-        adherent=adherent,
-        answer_correct=answer_correct,
-        answer_reason=answer,
-        joint=adherent & legal & complete & answer_correct,
-    )
+    return verdicts_of((SUDOKU_STRATEGIES, SUDOKU_ILLEGAL, SUDOKU_ANSWER), asked_codes, reason_codes, found)
 
 
 def canonical_sudoku_rows(traced: TracedSudokus) -> NDArray[np.bool_]:

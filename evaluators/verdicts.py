@@ -15,7 +15,7 @@ joint         adherent, legal, complete, and the answer is right
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lol_data.tokenization.vocabulary import PARSE_REASONS
+from lol_data.tokenization.vocabulary import OK, PARSE_REASONS
 
 MIN_PREFIX = 2  # one step is the start cell, or one placement: that tells no strategy from another
 
@@ -116,3 +116,38 @@ FIELDS = tuple(name for name in Verdicts.__dataclass_fields__ if name not in NAM
 def _as_rows(values: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
     for row in zip(*values.values(), strict=True):
         yield dict(zip(values, row, strict=True))
+
+
+def verdicts_of(
+    names: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]],
+    asked: NDArray[np.uint8],
+    parse_reason: NDArray[np.uint8],
+    found: Sequence[NDArray],
+) -> Verdicts:
+    """The verdicts that follow from what a replay of M outputs found.
+
+    names: of the strategies, of the reasons for an illegal step, of those for a wrong answer. found: arrays (M,),
+    first_illegal_step, illegal_reason, answer_reason, identified, legal, complete, canonical, identified_exact; of an
+    output that could not be parsed nothing but False, 0 and -1.
+    """
+    first_illegal_step, illegal, answer, identified, legal, complete, canonical, exact = found
+    parsed = parse_reason == OK
+    adherent = (identified >> asked & 1).astype(bool)
+    answer_correct = parsed & (answer == 0)
+    return Verdicts(
+        *names,
+        asked=asked,
+        parsed=parsed,
+        parse_reason=parse_reason,
+        legal=legal,
+        first_illegal_step=first_illegal_step,
+        illegal_reason=illegal,
+        complete=complete,
+        canonical=canonical,
+        identified=identified,
+        identified_exact=exact,
+        adherent=adherent,
+        answer_correct=answer_correct,
+        answer_reason=answer,
+        joint=adherent & legal & complete & answer_correct,
+    )
