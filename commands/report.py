@@ -33,7 +33,6 @@ def diagnose(
         found, folder = diagnose_run(_run(run), data, n, template_problems, batch, device, note, advance)
     known, flips = found["ways"]["known"], found["flips"]
     reuse = known["reuse"]["all"]
-    reuse = known["reuse"]["all"]
     text = (
         f"{folder}: {found['n']} test problems; {reuse['mean']:.2f} distinct blocks a path (a uniform draw: "
         f"{reuse['uniform']:.2f}); {flips['flips']:,} of {flips['n']:,} choices flip in bf16"

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from lol_data.errors import LolDataError, UsageError
 from lol_data.generators.loops import loop_threshold, open_walls
-from lol_data.generators.rng import advance, below, check_seed, draw, row_state
-from lol_data.generators.spanning_tree import ALGORITHMS, check_tree, draw_tree, is_integer, stream
+from lol_data.generators.rng import advance, below, check_seed, draw, is_integer, row_state
+from lol_data.generators.spanning_tree import ALGORITHMS, check_tree, draw_tree, stream
 from lol_data.generators.tree_scratch import TreeScratch, tree_scratch
 from lol_data.jit import njit
 from lol_data.mazes import Mazes, TracedMazes, default_min_path

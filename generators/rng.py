@@ -22,9 +22,14 @@ _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _S16, _S27, _S30, _S31, _S48 = (np.uint64(shift) for shift in (16, 27, 30, 31, 48))
 
 
+def is_integer(value: object) -> bool:
+    """Whether a value is an integer, NumPy's included; a bool is none."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
 def check_seed(seed: int) -> np.uint64:
     """The seed as uint64; UsageError unless it is an integer with 0 <= seed < 2**64."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
+    if not is_integer(seed) or not 0 <= seed < 2**64:
         raise UsageError(f"seed {seed!r} is not an integer from 0 to 2**64 - 1")
     return np.uint64(seed)
 

@@ -11,7 +11,7 @@ from lol_data.errors import UsageError
 from lol_data.generators.backtracker import backtracker_tree
 from lol_data.generators.kruskal import kruskal_tree
 from lol_data.generators.prim import prim_tree
-from lol_data.generators.rng import check_seed, row_state
+from lol_data.generators.rng import check_seed, is_integer, row_state
 from lol_data.generators.tree_scratch import TreeScratch, tree_scratch
 from lol_data.generators.wilson import wilson_tree
 from lol_data.jit import njit
@@ -22,11 +22,6 @@ ALGORITHMS = ("wilson", "backtracker", "kruskal", "prim")  # the order of their 
 WILSON, BACKTRACKER, KRUSKAL, PRIM = range(4)
 
 _TASK = np.uint64(0x74726565)  # "tree": none of these is the tree of a maze of the same seed and row
-
-
-def is_integer(value: object) -> bool:
-    """Whether a value is an integer, NumPy's included; a bool is none."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def check_tree(algorithm: str, size: int) -> None:

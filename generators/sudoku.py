@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lol_data.errors import LolDataError, UsageError
-from lol_data.generators.rng import advance, below, check_seed, draw, row_state
-from lol_data.generators.spanning_tree import is_integer
+from lol_data.generators.rng import advance, below, check_seed, draw, is_integer, row_state
 from lol_data.generators.sudoku_grid import GridScratch, draw_grid, grid_scratch, shuffle
 from lol_data.generators.sudoku_removal import RemovalScratch, removal_scratch, remove_givens
 from lol_data.jit import njit

@@ -6,7 +6,6 @@ Everything heavy runs without the interpreter lock.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +18,7 @@ from lol_data.errors import DamageError
 from lol_data.generators.fingerprint import SPLITS
 from lol_data.ragged import Ragged
 from lol_data.shards.duplicates import UnitKeys, duplicate_ids
-from lol_data.shards.engines import Progress, run_threads
+from lol_data.shards.engines import Progress, RowCount, run_threads
 from lol_data.shards.kernels import (
     common_ids,
     content_hash,
@@ -31,7 +30,7 @@ from lol_data.shards.kernels import (
 from lol_data.shards.manifest import LISTED_DUPLICATES, MANIFEST, FileEntry, Manifest
 from lol_data.shards.plan import DatasetPlan
 from lol_data.shards.reader import read_rows
-from lol_data.shards.unit import Stopped, data_dir
+from lol_data.shards.unit import data_dir
 
 RuleCheck = Callable[[Any], NDArray[np.bool_]]  # one verdict a row: all its traces and its answer are right
 
@@ -117,19 +116,13 @@ def check_rows(
 
     Holds KEY_BYTES (12) per row of the whole set, and 8 bytes more per row of a file in `skip`.
     """
-    stop, lock, done = threading.Event(), threading.Lock(), [0]
+    count = RowCount()
     entries = {entry.name: entry for entry in manifest.files if f"data/{entry.name}" not in skip}
 
-    def step(rows: int) -> None:
-        if stop.is_set():
-            raise Stopped
-        with lock:
-            done[0] += rows
-
     def look(unit: int) -> _Unit:
-        return _look(path, plan, unit, entries, rule_check, step)
+        return _look(path, plan, unit, entries, rule_check, count.step)
 
-    units = run_threads(look, range(plan.units), workers, stop, lambda: progress(done[0], plan.n))
+    units = run_threads(look, range(plan.units), workers, count.stop, lambda: progress(count.done, plan.n))
     problems = [problem for unit in units for problem in unit.problems]
     duplicates = duplicate_ids(plan, lambda unit: units[unit].keys)
     absent = np.concatenate([unit.absent for unit in units])

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lol_data.errors import UsageError
 from lol_data.shards.manifest import Receipt
 from lol_data.shards.plan import DatasetPlan
 from lol_data.shards.unit import Stopped, ensure_unit
@@ -37,18 +36,16 @@ def ensure_units(
 ) -> list[tuple[Receipt, bool]]:
     """Make the units that are not there yet; per job, in order, the receipt and whether it was made now.
 
-    workers: units made at a time, by default one per CPU of this machine or of the cluster. The first failure, or an
-    interrupt, ends the others and is raised. Raises UsageError for an unknown engine.
+    engine: one of ENGINES. workers: units made at a time, by default one per CPU of this machine or of the cluster. The
+    first failure, or an interrupt, ends the others and is raised.
     """
     if not jobs:
         return []
-    if engine == "local":
-        return _ensure_on_threads(plan, out, jobs, workers or default_workers(), progress)
     if engine == "ray":
         from lol_data.shards.ray_engine import ensure_on_ray
 
         return ensure_on_ray(plan, out, jobs, workers, progress)
-    raise UsageError(f"engine {engine!r} is unknown; choose from {', '.join(ENGINES)}")
+    return _ensure_on_threads(plan, out, jobs, workers or default_workers(), progress)
 
 
 def rows_of(plan: DatasetPlan, jobs: Iterable[Job]) -> int:
@@ -91,18 +88,26 @@ def run_threads(
     return [future.result() for future in futures]
 
 
+class RowCount:
+    """Rows done, counted by all threads of a run; `step` is also where a thread learns that it is to stop."""
+
+    def __init__(self) -> None:
+        self.done, self.stop, self._lock = 0, threading.Event(), threading.Lock()
+
+    def step(self, rows: int) -> None:
+        """Count rows. Raises Stopped when the run has ended."""
+        if self.stop.is_set():
+            raise Stopped
+        with self._lock:
+            self.done += rows
+
+
 def _ensure_on_threads(
     plan: DatasetPlan, out: Path, jobs: Sequence[Job], workers: int, progress: Progress
 ) -> list[tuple[Receipt, bool]]:
-    stop, lock, done, total = threading.Event(), threading.Lock(), [0], rows_of(plan, jobs)
-
-    def step(rows: int) -> None:
-        if stop.is_set():
-            raise Stopped
-        with lock:
-            done[0] += rows
+    count, total = RowCount(), rows_of(plan, jobs)
 
     def ensure(job: Job) -> tuple[Receipt, bool]:
-        return ensure_unit(plan, out, job.unit, job.drop, step)
+        return ensure_unit(plan, out, job.unit, job.drop, count.step)
 
-    return run_threads(ensure, jobs, workers, stop, lambda: progress(done[0], total))
+    return run_threads(ensure, jobs, workers, count.stop, lambda: progress(count.done, total))

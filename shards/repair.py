@@ -6,7 +6,6 @@ file that was lost, or nothing.
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +13,12 @@ from numpy.typing import NDArray
 
 from lol_data.errors import DamageError, LolDataError, RefusedError
 from lol_data.shards.duplicates import UnitKeys, duplicate_ids
-from lol_data.shards.engines import Progress, default_workers, run_threads
+from lol_data.shards.engines import Job, Progress, RowCount, default_workers, rows_of, run_threads
 from lol_data.shards.generate import generate_dataset, manifest_identity
 from lol_data.shards.lock import units_lock
 from lol_data.shards.manifest import MANIFEST, WORK, Manifest, read_sealed, sha256
 from lol_data.shards.plan import DatasetPlan, difference
-from lol_data.shards.unit import Stopped, data_dir, encode_unit, scratch_dir
+from lol_data.shards.unit import data_dir, encode_unit, scratch_dir
 from lol_data.shards.verify import VerifyReport
 from lol_data.shards.writer import write_atomic
 
@@ -72,18 +71,12 @@ def _make_again(
     entries = {entry.name: entry for entry in manifest.files}
     dropped = _dropped_ids(manifest, plan, workers)
     units = [unit for unit in range(plan.units) if harmed & set(plan.file_names(unit).values())]
-    stop, lock, done = threading.Event(), threading.Lock(), [0]
-    total = sum(len(plan.unit_ids(unit)) for unit in units)
-
-    def step(rows: int) -> None:
-        if stop.is_set():
-            raise Stopped
-        with lock:
-            done[0] += rows
+    count, total = RowCount(), rows_of(plan, map(Job, units))
 
     def remake(unit: int) -> None:
         ids, names = plan.unit_ids(unit), plan.file_names(unit)
-        files, _, _ = encode_unit(plan, ids, dropped[np.searchsorted(dropped, ids.start) :][: len(ids)].tolist(), step)
+        begin, end = np.searchsorted(dropped, [ids.start, ids.stop])
+        files, _, _ = encode_unit(plan, ids, dropped[begin:end].tolist(), count.step)
         for split, (data, _, _) in files.items():
             if names[split] not in harmed:
                 continue
@@ -93,7 +86,7 @@ def _make_again(
                 )
             write_atomic(data_dir(path) / names[split], data, scratch_dir(path))
 
-    run_threads(remake, units, workers, stop, lambda: progress(done[0], total))
+    run_threads(remake, units, workers, count.stop, lambda: progress(count.done, total))
     return [f"data/{name}" for name in sorted(harmed)]
 
 
@@ -101,14 +94,13 @@ def _dropped_ids(manifest: Manifest, plan: DatasetPlan, workers: int) -> NDArray
     """The ids left out as duplicates, rising; derived again from the whole set when the manifest does not list them."""
     if manifest.duplicates["ids"] is not None:
         return np.array(manifest.duplicates["ids"], np.int64)
-    stop = threading.Event()
+    count = RowCount()
 
     def keys(unit: int) -> UnitKeys:
         found = [np.empty(0, np.uint64)]
         for block in plan.blocks(plan.unit_ids(unit)):
-            if stop.is_set():
-                raise Stopped
+            count.step(len(block.keys))
             found.append(block.keys)
         return UnitKeys.of(np.concatenate(found))
 
-    return duplicate_ids(plan, run_threads(keys, range(plan.units), workers, stop).__getitem__)
+    return duplicate_ids(plan, run_threads(keys, range(plan.units), workers, count.stop).__getitem__)
