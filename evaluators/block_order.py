@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lol_data.model.lol import LibraryOfLayers
+from lol_data.model.lol import LevelWindows, LibraryOfLayers
 from lol_data.model.routing import Choice
 from lol_data.ragged import Ragged
 from lol_data.tokenization.layout import join
@@ -48,15 +48,15 @@ def order_sensitivity(
         lengths = torch.from_numpy(suffixes.lengths[rows] + prompt).to(model.device)
         real = torch.arange(tokens.shape[1], device=model.device) < lengths[:, None]
         real[:, :prompt] = False
-        for level, (h, slices, one, other, span) in enumerate(_neighbours(model, tokens)):
-            sizes = torch.tensor([end - begin for begin, end in slices], device=model.device)
-            differ = torch.repeat_interleave(one.ids != other.ids, sizes, dim=1) & real
+        real = real.flatten()
+        for level, (h, windows, one, other, span) in enumerate(_neighbours(model, tokens)):
+            differ = (one.ids != other.ids).flatten()[windows.window] & real
             count[level] += int(differ.sum())
             for column, factor in enumerate(FACTORS):
 
                 def after(x: Tensor, choice: Choice, f: float = factor, level: int = level) -> Tensor:
                     scaled = Choice(choice.ids, f * choice.gates, choice.probabilities)
-                    return model.run_windows(x, level + 1, slices, scaled, span)  # noqa: B023
+                    return model.run_windows(x, level + 1, windows, scaled, span)  # noqa: B023
 
                 own, turned = after(after(h, one), other), after(after(h, other), one)
                 swapped[level, column] += float((own - turned).norm(dim=-1)[differ].double().sum())
@@ -72,21 +72,17 @@ def order_sensitivity(
 def _neighbours(model: LibraryOfLayers, tokens: Tensor):
     """At each depth but the last: its input h, its windows, its routes, and those of the next depth for as many windows
     (the model's pass, taken apart)."""
-    config = model.config
-    problem = config.prompt - config.field
-    positions = torch.arange(tokens.shape[1], device=model.device)
-    positions = torch.cat([positions[problem : config.prompt], positions[:problem], positions[config.prompt :]])
-    h, span = model.embed(tokens[:, positions], positions), model.span(positions, config.field)
+    h, span = model.open(tokens)
     for layer in model.prelude:
         h = layer(h, span)
     before = None
-    for level in range(1, config.depth + 1):
-        slices = model.windows.slices(tokens.shape[1], level)
-        choice = model.router(model.router_inputs(h, slices, level), level)
+    for level in range(1, model.config.depth + 1):
+        windows = LevelWindows.of(model.windows.slices(tokens.shape[1], level), span)
+        choice = model.route(h, level, windows, span)
         if before is not None:
-            state, old_slices, old = before
-            k = torch.arange(len(old_slices), device=model.device).clamp(max=choice.ids.shape[1] - 1)
+            state, old_windows, old = before
+            k = torch.arange(old.ids.shape[1], device=model.device).clamp(max=choice.ids.shape[1] - 1)
             following = Choice(choice.ids[:, k], choice.gates[:, k], choice.probabilities[:, k])
-            yield state, old_slices, old, following, span
-        before = h, slices, choice
-        h = model.run_windows(h, level, slices, choice, span)
+            yield state, old_windows, old, following, span
+        before = h, windows, choice
+        h = model.run_windows(h, level, windows, choice, span)

@@ -9,11 +9,13 @@ position, since prompts of one maze size have one length.
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
 from lol_data.model.grouped import Dispatch
-from lol_data.model.layers import KeyValueCache, attend_cached
+from lol_data.model.layers import KeyValueCache
 from lol_data.model.lol import LibraryOfLayers, Prefill
 from lol_data.model.routing import Choice, ForcedPath
 
@@ -86,8 +88,8 @@ class Decoder:
         """Feed the next token of every row, integers (B,); returns logits (B, V) and each depth's choice (K = 1)."""
         model, library = self.model, self.model.config.blocks
         position = torch.tensor([self.position], device=model.device)
-        h = model.embed(tokens[:, None], position)
-        span = model.span(position, 0)
+        h = model.embed(tokens, position.expand(len(tokens)))
+        span = model.span(position, 0, len(tokens))
         for layer, cache in zip(model.prelude, self.prelude, strict=True):
             h = layer(h, span, cache)
         choices = []
@@ -96,20 +98,16 @@ class Decoder:
                 r = state.open_next()
                 state.choice = model.router(r, level, state.number, self.forced, before=state.choice)
                 state.dispatch = Dispatch.of(state.choice.ids.flatten(), library)
-            state.inputs = state.inputs + h[:, 0]
+            state.inputs = state.inputs + h
             state.count += 1
-
-            def attention(qkv: Tensor, cache: KeyValueCache = state.cache) -> Tensor:
-                q, k, v = span.ops.rotate(qkv, span.cos, span.sin, span.heads, span.attention)
-                return attend_cached(q, *cache.append(k, v))
-
             assert state.dispatch is not None
-            h = model.run_blocks(h, level, state.dispatch, state.choice.gates[..., None], attention, span)
+            attention = partial(span.attend, slices=[(0, 1)], rows=state.dispatch, cache=state.cache)
+            h = model.run_blocks(h, level, state.dispatch, state.choice.gates[:, 0], attention, span)
             choices.append(state.choice)
         for layer, cache in zip(model.coda, self.coda, strict=True):
             h = layer(h, span, cache)
         self.position += 1
-        return model.read_out(h[:, 0]), choices
+        return model.read_out(h), choices
 
     def keep(self, rows: Tensor) -> None:
         """Go on with the given rows of the batch only, int64 indices."""

@@ -1,6 +1,6 @@
 """Matrix products in which every token meets the weights of its own block.
 
-Tokens are sorted by block once per depth (`Dispatch`), so that each block's tokens lie together; a product is then one
+Rows are sorted by block once per depth (`Dispatch`), so that each block's rows lie together; a product is then one
 ordinary matmul per block that was chosen. A block that nobody chose gets no gradient at all (None, not zeros): Muon
 would move its weights on a zero gradient.
 """
@@ -17,11 +17,11 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 @dataclass(frozen=True)
 class Dispatch:
-    """A stable sort of tokens by block, each block's part filled up with zero rows to a multiple of a tile.
+    """Where the rows of an array of N places go in an array of M rows that is made to be multiplied.
 
-    place: int64 (N,), the row of each token in the sorted layout. source: int64 (M,), the token of each sorted row.
-    filling: int64 (M - N,), the sorted rows that are no token's. sizes: rows of each block, L integers, 0 for a block
-    that no token takes; they add up to M >= N.
+    place: int64 (N,), the row of each place; a place that has none points to a row of the filling. source: int64 (M,),
+    the place of each row. filling: int64 (F,), the rows that are no place's; they hold zeros. sizes: rows of each
+    block, 0 for a block that no row takes; they add up to M.
     """
 
     place: Tensor
@@ -31,9 +31,10 @@ class Dispatch:
 
     @staticmethod
     def of(blocks: Tensor, library: int, tile: int = 1) -> Dispatch:
-        """From the block of each token, int64 (N,), values below `library`.
+        """A stable sort by block, from the block of each place, int64 (N,), values below `library`.
 
-        tile: sizes that repeat spare a CPU's bf16 matmul from compiling a kernel for every new number of rows.
+        Each block's part is filled up to a multiple of `tile`: sizes that repeat spare a CPU's bf16 matmul from
+        compiling a kernel for every new number of rows.
         """
         order = torch.argsort(blocks, stable=True)
         counts = torch.bincount(blocks, minlength=library)
@@ -52,17 +53,42 @@ class Dispatch:
         filling = (source < 0).nonzero()[:, 0]
         return Dispatch(place, source.clamp_(min=0), filling, per_block)
 
+    @staticmethod
+    def keep(mask: Tensor, tile: int = 1) -> Dispatch:
+        """The places that a mask, bool (N,), keeps, in their order, filled up to a multiple of `tile`; at least one row
+        of filling where a place is left out."""
+        kept = mask.nonzero()[:, 0]
+        used = len(kept)
+        rows = rows_for(used, len(mask), tile)
+        place = kept.new_full((len(mask),), rows - 1)
+        place[kept] = torch.arange(used, device=mask.device)
+        source = torch.cat([kept, kept.new_zeros(rows - used)])
+        return Dispatch(place, source, torch.arange(used, rows, device=mask.device), [rows])
+
+    def then(self, other: Dispatch) -> Dispatch:
+        """Both in one: this one's rows are the other's places."""
+        empty = torch.zeros_like(self.source, dtype=torch.bool)
+        empty[self.filling] = True
+        empty = empty[other.source]
+        empty[other.filling] = True
+        return Dispatch(other.place[self.place], self.source[other.source], empty.nonzero()[:, 0], other.sizes)
+
     def sort(self, x: Tensor) -> Tensor:
-        """Rows of x, (N, ...), in block order, (M, ...)."""
+        """(N, ...) -> (M, ...). Rows of the filling must get no gradient, or it goes to places that have no row."""
         return _Sort.apply(x, self)
 
     def unsort(self, x: Tensor) -> Tensor:
-        """The inverse of `sort`: (M, ...) -> (N, ...)."""
+        """The way back, (M, ...) -> (N, ...); what a place without a row gets is of no use."""
         return _Unsort.apply(x, self)
 
     def spread(self, x: Tensor) -> Tensor:
         """`sort` without a gradient."""
         return x.index_select(0, self.source).index_fill_(0, self.filling, 0)
+
+
+def rows_for(kept: int, places: int, tile: int = 1) -> int:
+    """Rows that `Dispatch.keep` makes of so many places kept."""
+    return -(-(kept + (kept < places)) // tile) * tile
 
 
 class _Sort(torch.autograd.Function):

@@ -3,16 +3,30 @@
 Inside the model a sequence stands in *slot order*: strategy field, problem, suffix. Positions (for the rotary
 embedding and for causality) are still those of the text, where the field comes after the problem. In slot order the
 field can be cut off as a prefix, and everything but the field is plain causal attention.
+
+States are *rows*, fp32 (M, d): the tokens of all sequences of a batch one behind the other, without the padding, which
+nothing but attention ever sees. `Span.rows` says which slot of which sequence each row is.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lol_data.model.attention import (
+    SHORT,
+    Slices,
+    attend_cached,
+    causal_mask,
+    fused_attention,
+    is_short,
+    short_attention,
+)
+from lol_data.model.grouped import Dispatch
 from lol_data.model.ops import Ops
 
 
@@ -39,12 +53,15 @@ def linear(x: Tensor, weight: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Span:
-    """Which slots a pass covers, and the means to compute them.
+    """Which slots of B sequences a pass covers, and the means to compute them.
 
+    rows: from the B * T slots to the rows of the states, the filling last; None: every slot has its row. shape: (B, T).
     cos, sin: fp32 (T, d_h / 2), rotary angles of the slots' positions. field: strategy field slots at the front (0 once
     they are cut off). prompt: slots of window 0, the field's included.
     """
 
+    rows: Dispatch | None
+    shape: tuple[int, int]
     cos: Tensor
     sin: Tensor
     field: int
@@ -54,35 +71,54 @@ class Span:
     matmul: torch.dtype
     attention: torch.dtype
 
+    def attend(
+        self, qkv: Tensor, slices: Slices, rows: Dispatch | None = None, cache: KeyValueCache | None = None
+    ) -> Tensor:
+        """What each row read in its window, (M, d), from the queries, keys and values of all rows, (M, 3 d).
 
-def attend(q: Tensor, k: Tensor, v: Tensor, span: Span) -> Tensor:
-    """Causal attention in slot order that keeps the field for itself: (B, H, T, d_h) each -> (B, T, d).
+        slices: the windows' slots, [start, end). rows: where the slots' rows are, if not in `self.rows`. cache: gets
+        the keys and values outside the field; a filled one takes one position at a time, which reads it all.
+        """
+        rows = rows or self.rows
+        slots = (rows.unsort(qkv) if rows else qkv).view(*self.shape, -1)
+        if cache is None and is_short(slices, self.field, qkv.device):
+            mask = causal_mask(min(SHORT, self.shape[1]), self.field, self.prompt, qkv.device)
+            mixed = short_attention(slots, self.cos, self.sin, mask, self.heads, slices, self.matmul)
+        else:
+            q, k, v = self.ops.rotate(slots, self.cos, self.sin, self.heads, self.attention)
+            if cache is not None and cache.length:
+                mixed = attend_cached(q, *cache.append(k, v))
+            else:
+                mixed = fused_attention(q, k, v, slices, self.field, self.prompt)
+                if cache is not None:
+                    cache.append(k[:, :, self.field :], v[:, :, self.field :])
+        mixed = mixed.flatten(0, 1).to(self.matmul)
+        return rows.sort(mixed) if rows else mixed
 
-    A position outside the field reads the positions outside the field up to itself. A field position reads the whole
-    problem and the field up to itself.
-    """
-    field = span.field
-    mixed = attend_window(q[:, :, field:], k[:, :, field:], v[:, :, field:])
-    if field:
-        mask = torch.ones(field, span.prompt, dtype=torch.bool, device=q.device)
-        mask[:, :field] = mask[:, :field].tril()
-        keys, values = k[:, :, : span.prompt], v[:, :, : span.prompt]
-        own = F.scaled_dot_product_attention(q[:, :, :field], keys, values, attn_mask=mask)
-        mixed = torch.cat([own.transpose(1, 2).flatten(2), mixed], 1)
-    return mixed
+    def unsort(self, x: Tensor) -> Tensor:
+        """Rows (M, ...) -> slots (B * T, ...)."""
+        return self.rows.unsort(x) if self.rows else x
 
-
-def attend_window(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Plain causal attention over all positions given: (B, H, T, d_h) each -> (B, T, d).
-
-    The scores of equation (1). A window has one block, so queries and keys always come from the same projections.
-    """
-    return F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
-
-
-def attend_cached(q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-    """One new position against all positions up to itself: q (B, H, 1, d_h), keys (B, H, T, d_h) -> (B, 1, d)."""
-    return F.scaled_dot_product_attention(q, keys, values).transpose(1, 2).flatten(2)
+    def part(self, start: int, end: int, tile: int) -> tuple[Dispatch, Span]:
+        """The rows of the slots start .. end - 1 of every sequence, and the pass over them alone."""
+        batch, length = self.shape
+        slot = torch.arange(length, device=self.cos.device).repeat(batch)
+        place = source = torch.arange(batch * length, device=slot.device)
+        if self.rows:
+            place, source = self.rows.place, self.rows.source
+            slot = slot[source].index_fill(0, self.rows.filling, -1)
+        kept = Dispatch.keep((slot >= start) & (slot < end), tile)
+        old = source[kept.source]  # slots of all sequences, one behind the other
+        new = old // length * (end - start) + old % length - start
+        rows = Dispatch(
+            kept.place[place.view(batch, length)[:, start:end].flatten()],
+            new.index_fill(0, kept.filling, 0),
+            kept.filling,
+            kept.sizes,
+        )
+        angles = self.cos[start:end], self.sin[start:end]
+        field = max(0, min(self.field, end) - start)
+        return kept, replace(self, rows=rows, shape=(batch, end - start), cos=angles[0], sin=angles[1], field=field)
 
 
 class KeyValueCache:
@@ -106,6 +142,27 @@ class KeyValueCache:
         self.keys, self.values = self.keys[rows], self.values[rows]
 
 
+def apply_block(
+    h: Tensor,
+    scale: Sequence[Tensor] | Tensor,
+    offset: Sequence[Tensor | None] | Tensor,
+    product: Callable[[Tensor, str], Tensor],
+    attention: Callable[[Tensor], Tensor],
+    span: Span,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The two sublayers of a block on rows h (M, d): h with the first update added, then both updates, (M, d) each.
+
+    scale, offset: of the norms in front of attention and of the feed-forward network, (d,) each. product: of rows with
+    the named weights of their block. attention: see `Span.attend`.
+    """
+    ops = span.ops
+    u = ops.norm_film(h, scale[0], offset[0], span.matmul)
+    attended = product(attention(product(u, "qkv")), "out")
+    middle = ops.add(h, attended)
+    u = ops.norm_film(middle, scale[1], offset[1], span.matmul)
+    return middle, attended, product(ops.swiglu(product(u, "up")), "down")
+
+
 class FixedLayer(nn.Module):
     """A prelude or coda layer: its own block, RMSNorm with gains, full causal attention."""
 
@@ -116,19 +173,13 @@ class FixedLayer(nn.Module):
         self.feed_forward_norm = nn.Parameter(torch.ones(width))
 
     def forward(self, h: Tensor, span: Span, cache: KeyValueCache | None = None) -> Tensor:
-        """h (B, T, d) in slot order -> the next h.
-
-        With a cache, keys and values outside the field are added to it; a filled cache takes one position at a time.
-        """
-        ops = span.ops
-        u = ops.norm_film(h, self.attention_norm, None, span.matmul)
-        q, k, v = ops.rotate(linear(u, self.block.qkv), span.cos, span.sin, span.heads, span.attention)
-        if cache is not None and cache.length:
-            mixed = attend_cached(q, *cache.append(k, v))
-        else:
-            mixed = attend(q, k, v, span)
-            if cache is not None:
-                cache.append(k[:, :, span.field :], v[:, :, span.field :])
-        h = ops.add(h, linear(mixed.to(span.matmul), self.block.out))
-        u = ops.norm_film(h, self.feed_forward_norm, None, span.matmul)
-        return ops.add(h, linear(ops.swiglu(linear(u, self.block.up)), self.block.down))
+        """Rows h (M, d) -> the next h; cache: see `Span.attend`."""
+        middle, _, fed = apply_block(
+            h,
+            (self.attention_norm, self.feed_forward_norm),
+            (None, None),
+            lambda x, name: linear(x, getattr(self.block, name)),
+            lambda qkv: span.attend(qkv, [(0, span.shape[1])], cache=cache),
+            span,
+        )
+        return span.ops.add(middle, fed)

@@ -15,13 +15,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lol_data.model.config import ModelConfig
 from lol_data.model.grouped import Dispatch, grouped_linear
-from lol_data.model.layers import Block, FixedLayer, KeyValueCache, Span, attend, attend_window, linear
+from lol_data.model.layers import Block, FixedLayer, KeyValueCache, Span, apply_block, linear
 from lol_data.model.ops import PLAIN, Ops
-from lol_data.model.routing import Choice, ForcedPath, make_router, prefix_means
+from lol_data.model.routing import Choice, ForcedPath, make_router, prefix_means, window_means
 from lol_data.model.windows import Windows
 
 
@@ -32,6 +33,33 @@ class Prefill:
     prelude: list[KeyValueCache]
     means: list[Tensor]
     coda: list[KeyValueCache]
+
+
+@dataclass(frozen=True)
+class LevelWindows:
+    """K windows of each sequence at one depth.
+
+    slices: [start, end) in slots. window: int64 (M,), b K + k of each row; rows of the filling, which come last, follow
+    the last token into its window. tokens: rows that are no filling.
+    """
+
+    slices: list[tuple[int, int]]
+    window: Tensor
+    tokens: int
+
+    @staticmethod
+    def of(slices: list[tuple[int, int]], span: Span) -> LevelWindows:
+        """The windows of the sequences of a pass."""
+        device, (batch, length) = span.cos.device, span.shape
+        lengths = torch.tensor([end - start for start, end in slices], device=device)
+        numbers = torch.arange(len(slices), device=device)
+        of_slot = torch.repeat_interleave(numbers, lengths, output_size=length)
+        window = (torch.arange(batch, device=device)[:, None] * len(slices) + of_slot).flatten()
+        if span.rows is None:
+            return LevelWindows(slices, window, len(window))
+        rows = torch.arange(len(span.rows.source), device=device)
+        tokens = len(rows) - len(span.rows.filling)
+        return LevelWindows(slices, window[span.rows.source[rows.clamp(max=tokens - 1)]], tokens)
 
 
 class LibraryOfLayers(nn.Module):
@@ -73,65 +101,102 @@ class LibraryOfLayers(nn.Module):
         depth: int | None = None,
         forced: ForcedPath | None = None,
         prefill: Prefill | None = None,
+        lengths: Tensor | None = None,
     ) -> tuple[Tensor, list[Choice]]:
         """Logits of the suffix and the routes taken.
 
         tokens: integers (B, T), T >= P, in text order, padded at the end only. depth: core applications, default D.
-        forced: a path to follow instead of the router's. prefill: filled on the way when given (T must be P).
+        forced: a path to follow instead of the router's. prefill: filled on the way when given (T must be P). lengths:
+        int64 (B,), P or more; tokens behind them are not computed, and their logits and windows are of no use.
         Returns fp32 logits (B, T - P, V), those at position i predicting token i + 1, and one Choice per depth.
         """
         config = self.config
-        if tokens.shape[1] < config.prompt:
-            raise ValueError(f"{tokens.shape[1]} tokens; the prompt alone has {config.prompt}")
+        batch, length = tokens.shape
+        if length < config.prompt:
+            raise ValueError(f"{length} tokens; the prompt alone has {config.prompt}")
         if not 1 <= (depth or config.depth) <= config.depth:
             raise ValueError(f"depth {depth}; the model was made for 1 to {config.depth}")
-        field, problem = config.field, config.prompt - config.field
-        positions = torch.arange(tokens.shape[1], device=self.device)
-        positions = torch.cat([positions[problem : config.prompt], positions[:problem], positions[config.prompt :]])
-        h = self.embed(tokens[:, positions], positions)  # slot order from here on
-        span = self.span(positions, field)
-
+        h, span = self.open(tokens, lengths)
         for index, layer in enumerate(self.prelude):
             h = layer(h, span, prefill.prelude[index] if prefill else None)
         choices = []
         for level in range(1, (depth or config.depth) + 1):
-            slices = self.windows.slices(tokens.shape[1], level)
-            choice = self.router(self.router_inputs(h, slices, level), level, forced=forced)
-            if prefill:
-                prefill.means.append(h.mean(1))
-            h = self.run_windows(h, level, slices, choice, span)
+            windows = LevelWindows.of(self.windows.slices(length, level), span)
+            choice = self.route(h, level, windows, span, forced, prefill)
+            h = self.run_windows(h, level, windows, choice, span)
             choices.append(choice)
-
-        h, span = h[:, field:], self.span(positions[field:], 0)
+        kept, span = span.part(config.field, length, self.tile)
+        h = kept.sort(h)
         for index, layer in enumerate(self.coda):
             h = layer(h, span, prefill.coda[index] if prefill else None)
-        return self.read_out(h[:, problem:]), choices
+        kept, span = span.part(config.prompt - config.field, span.shape[1], self.tile)
+        logits = span.unsort(self.read_out(kept.sort(h)))
+        return logits.view(batch, length - config.prompt, config.vocabulary), choices
+
+    def open(self, tokens: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Span]:
+        """Embedded rows in slot order, fp32 (M, d), and what is to be known of them; arguments as of `forward`."""
+        field, problem = self.config.field, self.config.prompt - self.config.field
+        batch, length = tokens.shape
+        positions = torch.arange(length, device=self.device)
+        positions = torch.cat([positions[problem : problem + field], positions[:problem], positions[problem + field :]])
+        mask = torch.ones(batch, length, dtype=torch.bool, device=self.device)
+        if lengths is not None:
+            mask = positions < lengths[:, None]
+        rows = self.rows_of(mask)
+        tokens, everywhere = tokens[:, positions].flatten(), positions.repeat(batch)
+        if rows is not None:
+            tokens, everywhere = tokens[rows.source], everywhere[rows.source]
+        return self.embed(tokens, everywhere), self.span(positions, field, batch, rows)
+
+    def rows_of(self, mask: Tensor) -> Dispatch | None:
+        """Rows for the slots that a mask, bool (B, T), keeps."""
+        if mask.numel() % self.tile == 0 and bool(mask.all()):
+            return None
+        return Dispatch.keep(mask.flatten(), self.tile)
 
     def embed(self, tokens: Tensor, positions: Tensor) -> Tensor:
-        """Input states, fp32 (B, T, d), of tokens (B, T) that stand at positions (T,)."""
+        """Input states, fp32 (M, d), of tokens (M,) that stand at positions (M,)."""
         h = self.embedding(tokens.long())
         if self.prompt_embedding is None:
             return h
         inside = positions < self.config.prompt
-        return h + self.prompt_embedding[positions.clamp(max=self.config.prompt - 1)] * inside[:, None]
+        own = F.embedding(positions.clamp(max=self.config.prompt - 1), self.prompt_embedding)
+        return torch.addcmul(h, own, inside[:, None].to(h.dtype))
 
-    def router_inputs(self, h: Tensor, slices: list[tuple[int, int]], level: int) -> Tensor:
-        """r of every window, fp32 (B, K, d); h (B, T, d) in slot order. A fixed path reads nothing: (B, K, 0)."""
-        if not len(self.depth_vector):
-            return h.new_empty(len(h), len(slices), 0)
-        vector = self.depth_vector[level - 1]
-        return prefix_means(h, slices, h[:, self.config.field], vector, self.config.summary_decay)
+    def route(
+        self,
+        h: Tensor,
+        level: int,
+        windows: LevelWindows,
+        span: Span,
+        forced: ForcedPath | None = None,
+        prefill: Prefill | None = None,
+    ) -> Choice:
+        """The routes that rows h (M, d) take at a depth. A fixed path reads nothing of them."""
+        batch, count = span.shape[0], len(windows.slices)
+        r = h.new_empty(batch, count, 0)
+        if len(self.depth_vector) or prefill:
+            means = window_means(h, windows.window[: windows.tokens], batch * count).view(batch, count, -1)
+            if prefill:
+                prefill.means.append(means[:, 0])
+        if len(self.depth_vector):
+            opening = torch.arange(batch, device=h.device) * span.shape[1] + self.config.field
+            first = h[opening if span.rows is None else span.rows.place[opening]]
+            r = prefix_means(means, first, self.depth_vector[level - 1], self.config.summary_decay)
+        return self.router(r, level, forced=forced)
 
     def read_out(self, h: Tensor) -> Tensor:
-        """Logits, fp32 (..., V)."""
+        """Logits, fp32 (M, V), of rows h (M, d)."""
         return linear(self.ops.norm_film(h, self.final_norm, None, self.matmul_dtype), self.head).float()
 
-    def span(self, positions: Tensor, field: int) -> Span:
-        """The rotary angles and settings of a pass over the given positions, int64 (T,)."""
+    def span(self, positions: Tensor, field: int, batch: int, rows: Dispatch | None = None) -> Span:
+        """The rotary angles and settings of a pass over the given positions, int64 (T,), of every sequence."""
         half = self.config.width // (2 * self.config.heads)
         rates = self.config.rope_base ** (-torch.arange(half, device=positions.device, dtype=torch.float32) / half)
         angles = positions[:, None].float() * rates
         return Span(
+            rows,
+            (batch, len(positions)),
             angles.cos(),
             angles.sin(),
             field,
@@ -142,21 +207,12 @@ class LibraryOfLayers(nn.Module):
             self.attention_dtype,
         )
 
-    def run_windows(self, h: Tensor, level: int, slices: list[tuple[int, int]], choice: Choice, span: Span) -> Tensor:
-        """One depth of the core over whole sequences: h (B, T, d) -> (B, T, d)."""
-        lengths = torch.tensor([end - start for start, end in slices], device=h.device)
-        blocks = torch.repeat_interleave(choice.ids, lengths, dim=1, output_size=h.shape[1])
-        gates = torch.repeat_interleave(choice.gates, lengths, dim=1, output_size=h.shape[1])
-
-        def attention(qkv: Tensor) -> Tensor:
-            q, k, v = span.ops.rotate(qkv, span.cos, span.sin, span.heads, span.attention)
-            (_, end), *rest = slices
-            mixed = [attend(q[:, :, :end], k[:, :, :end], v[:, :, :end], span)]
-            mixed += [attend_window(q[:, :, a:b], k[:, :, a:b], v[:, :, a:b]) for a, b in rest]
-            return torch.cat(mixed, 1)
-
-        dispatch = Dispatch.of(blocks.flatten(), self.config.blocks, self.tile)
-        return self.run_blocks(h, level, dispatch, gates[..., None], attention, span)
+    def run_windows(self, h: Tensor, level: int, windows: LevelWindows, choice: Choice, span: Span) -> Tensor:
+        """One depth of the core on rows h (M, d) -> (M, d)."""
+        gates = choice.gates.flatten().index_select(0, windows.window)
+        dispatch = Dispatch.of(choice.ids.flatten()[windows.window], self.config.blocks, self.tile)
+        rows = dispatch if span.rows is None else span.rows.then(dispatch)
+        return self.run_blocks(h, level, dispatch, gates, lambda qkv: span.attend(qkv, windows.slices, rows), span)
 
     def run_blocks(
         self,
@@ -167,24 +223,17 @@ class LibraryOfLayers(nn.Module):
         attention: Callable[[Tensor], Tensor],
         span: Span,
     ) -> Tensor:
-        """Every token through its block under FiLM of this depth: h (B, T, d), gates (B, T, 1).
+        """Every row through its block under FiLM of this depth: h (M, d), gates (M,).
 
-        attention: from q, k, v in one tensor (B, T, 3 d) to what each position read, (B, T, d); it alone knows the
-        windows.
+        attention: what each row read, from the queries, keys and values of all, in the order of the blocks.
         """
-        ops, shape = span.ops, (len(h), h.shape[1], -1)
-
-        def routed(x: Tensor, name: str) -> Tensor:
-            return grouped_linear(x, dispatch.sizes, [getattr(block, name) for block in self.library])
-
-        def routed_in_place(x: Tensor, name: str) -> Tensor:
-            x = dispatch.sort(x.to(span.matmul).flatten(0, 1))
-            return dispatch.unsort(routed(x, name)).view(shape)
-
-        scale, offset = self.film_scale[level - 1], self.film_offset[level - 1]
-        u = ops.norm_film(h, scale[0], offset[0], span.matmul)
-        attended = routed_in_place(attention(routed_in_place(u, "qkv")), "out")
-        u = ops.norm_film(ops.add(h, attended), scale[1], offset[1], span.matmul)
-        hidden = ops.swiglu(routed(dispatch.sort(u.flatten(0, 1)), "up"))
-        fed = dispatch.unsort(routed(hidden, "down")).view(shape)
-        return ops.gate(h, gates, attended, fed)
+        h = dispatch.sort(h)
+        _, attended, fed = apply_block(
+            h,
+            self.film_scale[level - 1],
+            self.film_offset[level - 1],
+            lambda x, name: grouped_linear(x, dispatch.sizes, [getattr(block, name) for block in self.library]),
+            attention,
+            span,
+        )
+        return dispatch.unsort(span.ops.gate(h, dispatch.sort(gates)[:, None], attended, fed))

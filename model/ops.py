@@ -33,16 +33,15 @@ class _NormFilm(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad: Tensor):
         unit, inverse, scale = ctx.saved_tensors
-        shape, unit = unit.shape, unit.flatten(0, -2)
-        grad = grad.to(unit.dtype).flatten(0, -2)
+        grad = grad.to(unit.dtype)
         by_unit = grad * unit
         along = (by_unit @ scale)[:, None]  # what the norm takes back: the part of the gradient along h
-        grad_h = (grad * scale).addcmul_(unit, along, value=-1 / shape[-1]).mul_(inverse.flatten(0, -2))
-        return grad_h.view(shape), by_unit.sum(0), grad.sum(0) if ctx.has_offset else None, None
+        grad_h = (grad * scale).addcmul_(unit, along, value=-1 / unit.shape[-1]).mul_(inverse)
+        return grad_h, by_unit.sum(0), grad.sum(0) if ctx.has_offset else None, None
 
 
 def _norm_film(h: Tensor, scale: Tensor, offset: Tensor | None, dtype: torch.dtype) -> Tensor:
-    """Equation (9), u = gamma * RMSNorm(h) + beta, for h (..., d); without `offset` a plain scaled RMSNorm."""
+    """Equation (9), u = gamma * RMSNorm(h) + beta, for h (M, d); without `offset` a plain scaled RMSNorm."""
     return _NormFilm.apply(h, scale, offset, dtype)
 
 
@@ -53,7 +52,7 @@ class _Rotate(torch.autograd.Function):
     def forward(ctx, qkv: Tensor, cos: Tensor, sin: Tensor, heads: int, dtype: torch.dtype):
         split = qkv.unflatten(-1, (3 * heads, -1)).transpose(1, 2)
         out = split.to(torch.float32, memory_format=torch.contiguous_format, copy=True)
-        _turn(out[:, : 2 * heads], cos, sin)
+        turn(out[:, : 2 * heads], cos, sin)
         ctx.angles, ctx.dtype = (cos, sin), qkv.dtype
         return out.to(dtype).split(heads, 1)
 
@@ -61,11 +60,11 @@ class _Rotate(torch.autograd.Function):
     def backward(ctx, *grads: Tensor):
         cos, sin = ctx.angles
         grad = torch.cat(grads, 1).float()
-        _turn(grad[:, : 2 * len(grads[0][0])], cos, -sin)
+        turn(grad[:, : 2 * len(grads[0][0])], cos, -sin)
         return grad.transpose(1, 2).to(ctx.dtype, memory_format=torch.contiguous_format).flatten(2), *[None] * 4
 
 
-def _turn(x: Tensor, cos: Tensor, sin: Tensor) -> None:
+def turn(x: Tensor, cos: Tensor, sin: Tensor) -> None:
     """x cos + (-b, a) sin for x = [a, b], (..., T, d_h), in place."""
     a, b = x.chunk(2, -1)
     a_sin = a * sin
@@ -90,7 +89,7 @@ def _add(h: Tensor, update: Tensor) -> Tensor:
 
 
 def _gate(h: Tensor, gate: Tensor, attention: Tensor, feed_forward: Tensor) -> Tensor:
-    """Equation (6), y = h + alpha (E(h) - h), where E(h) - h is the sum of the two residual updates; gate (B, T, 1)."""
+    """Equation (6), y = h + alpha (E(h) - h), where E(h) - h is the sum of the two residual updates; gate (M, 1)."""
     return torch.addcmul(h, gate, attention.float() + feed_forward)
 
 

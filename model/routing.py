@@ -52,20 +52,40 @@ class ForcedPath:
         return values[:, depth - 1, windows.clamp(max=values.shape[2] - 1)].expand(like.shape)
 
 
-def prefix_means(
-    h: Tensor, slices: list[tuple[int, int]], first: Tensor, depth_vector: Tensor, decay: float = 1.0
-) -> Tensor:
+class _WindowMeans(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, h: Tensor, window: Tensor, count: int) -> Tensor:
+        tokens = torch.bincount(window, minlength=count).clamp_(min=1)[:, None].to(h.dtype)
+        ctx.window, ctx.tokens, ctx.rows = window, tokens, len(h)
+        return h.new_zeros(count, h.shape[1]).index_add_(0, window, h[: len(window)]) / tokens
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):
+        out = grad.new_zeros(ctx.rows, grad.shape[1])
+        torch.index_select(grad / ctx.tokens, 0, ctx.window, out=out[: len(ctx.window)])
+        return out, None, None
+
+
+def window_means(h: Tensor, window: Tensor, count: int) -> Tensor:
+    """The mean state of each window, fp32 (count, d); zeros where a window has no token.
+
+    h: rows, fp32 (M, d). window: int64 (N,), N <= M, the window of each of the first rows; the others are filling.
+    """
+    return _WindowMeans.apply(h, window, count)
+
+
+def prefix_means(means: Tensor, first: Tensor, depth_vector: Tensor, decay: float = 1.0) -> Tensor:
     """Router inputs r_k of equation (5), (B, K, d): the mean of the means of all earlier windows.
 
-    h: fp32 (B, T, d), the input of this depth. first: (B, d), the state of the first token, for window 0. decay: the
-    weight of a window against the next one's. At 1 all weigh the same, whatever their length, and a new window moves r
-    by (mu_k - r_k) / (k + 1), equation (16): the longer the prefix, the less. Below 1 old windows fade; at 0 only the
-    last complete one counts.
+    means: fp32 (B, K, d), of the inputs of this depth. first: (B, d), the state of the first token, for window 0.
+    decay: the weight of a window against the next one's. At 1 all weigh the same, whatever their length, and a new
+    window moves r by (mu_k - r_k) / (k + 1), equation (16): the longer the prefix, the less. Below 1 old windows fade;
+    at 0 only the last complete one counts.
     """
     r = [0.5 * (first + depth_vector)]
     total, weight = torch.zeros_like(first), 0.0
-    for start, end in slices[:-1]:
-        total = torch.add(h[:, start:end].mean(1), total, alpha=decay)
+    for mean in means.unbind(1)[:-1]:
+        total = torch.add(mean, total, alpha=decay)
         weight = decay * weight + 1
         r.append(total / weight)
     return torch.stack(r, 1)

@@ -100,7 +100,8 @@ def _kept_bytes(trainer: Trainer, samples: Any) -> int:
     model.train()
     model.cut = undifferentiated(model.config.depth, trainer.train.backward_depth)
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        logits, choices = model(trainer.sequences.gather(samples).tokens)
+        batch = trainer.sequences.gather(samples)
+        logits, choices = model(batch.tokens, lengths=batch.lengths)
     del logits, choices
     return sum(kept.values())
 

@@ -25,6 +25,7 @@ from tqdm import tqdm
 
 from lol_data import __version__
 from lol_data.errors import LolDataError
+from lol_data.model.grouped import rows_for
 from lol_data.tokenization.vocabulary import PAD
 from lol_data.training import distributed
 from lol_data.training.balance import auxiliary_loss, count_windows, move_bias
@@ -99,16 +100,17 @@ class Trainer:
         if train.balance == "auxiliary":
             load = torch.tensor(self.load, dtype=torch.float32, device=self.device) / sum(self.load)
             weight = train.auxiliary_weight / count_windows(model.windows, lengths, depth)
-        padded = 0
+        rows = slots = 0
         for number, part in enumerate(parts):
             longest = int(self.sequences.lengths(part).max())
-            padded += len(part) * longest
+            slots += len(part) * longest
+            rows += rows_for(int(self.sequences.lengths(part).sum()), len(part) * longest, model.tile)
             if number % distributed.count() != distributed.number():
                 distributed.skip_noise(model, len(part), longest, depth)
                 continue
             batch = self.sequences.gather(part)
             tokens = batch.tokens
-            logits, choices = model(tokens, depth)
+            logits, choices = model(tokens, depth, lengths=batch.lengths)
             loss = suffix_loss(logits, tokens, prompt) / targets
             total += loss.detach()
             if train.balance == "auxiliary":
@@ -141,7 +143,8 @@ class Trainer:
             "gradient_norm": round(float(norm), 4),
             "tokens": self.tokens_seen,
             "seconds": round(time.perf_counter() - started, 4),
-            "padding": round(1 - int(lengths.sum()) / padded, 4),
+            "padding": round(1 - int(lengths.sum()) / rows, 4),
+            "attention_padding": round(1 - int(lengths.sum()) / slots, 4),
             **statistics.metrics(model.router.bias),
         }
         if train.balance == "auxiliary":
@@ -170,7 +173,7 @@ class Trainer:
         parts = split_by_length(self.validation, samples, 4 * self.train.micro_batch)
         for part in parts[distributed.number() :: distributed.count()]:
             batch = self.validation.gather(part)
-            logits, choices = self.model(batch.tokens, depth)
+            logits, choices = self.model(batch.tokens, depth, lengths=batch.lengths)
             total += suffix_loss(logits, batch.tokens, self.model.config.prompt)
             paths.add(choices, batch.tokens.shape[1], batch.lengths, part % strategies)
         distributed.add_up(total, *paths.tensors())

@@ -103,7 +103,7 @@ def test_attention_of_the_core_reaches_as_far_as_equation_4_says(shift, depth):
     reach = earliest_reachable(model.windows, P + SUFFIX, depth)
     for k in range(SUFFIX):
         (gradient,) = torch.autograd.grad(logits[0, k, 0], states[0], retain_graph=True)
-        read = gradient[0].abs().sum(-1).nonzero()[:, 0].tolist()  # behind the prompt slots are positions
+        read = gradient.abs().sum(-1).nonzero()[:, 0].tolist()  # behind the prompt slots are positions
         assert read == list(range(reach[P + k], P + k + 1))
 
 

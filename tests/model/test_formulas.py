@@ -7,12 +7,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from lol_data.model.formulas import (
     Reuse,
     attention_pairs,
+    block_parameters,
     core_attention_pairs,
     count_parameters,
     earliest_reachable,
@@ -24,7 +24,7 @@ from lol_data.model.formulas import (
 from lol_data.model.ops import PLAIN
 from lol_data.model.windows import Windows
 
-from .common import FIELD, P, W, random_model, random_tokens
+from .common import FIELD, VOCABULARY, P, W, random_model, random_tokens
 
 NOTES = Windows(prompt=1, window=4, shift=2)  # one position in front of the notes' eight tokens
 
@@ -150,23 +150,23 @@ def test_parameters_are_those_of_the_model(shape):
 def test_flops_are_those_that_torch_counts(shape, depth):
     model, suffix, batch = random_model(**shape).train(), 3 * W + 1, 2
     length, config = P + suffix, model.config
-    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+    with FlopCounterMode(display=False) as counter:
         logits, _ = model(random_tokens(batch, suffix), depth)
     forward = counter.get_total_flops() / batch
-    with sdpa_kernel(SDPBackend.MATH), counter:
+    with counter:
         logits.square().sum().backward()
     backward = counter.get_total_flops() / batch
     flops = flops_per_sequence(config, length, depth)
 
-    # Torch's plain attention computes whole squares and masks them; the formula counts the pairs that are allowed.
+    # Whole squares are computed and masked; the formula counts the pairs that are allowed.
     def squares(lengths):
         return sum(n * n for n in lengths) * 4 * config.width
 
-    visible, field = length - FIELD, FIELD * P * 4 * config.width
-    attention = config.prelude * (squares([visible]) + field) + config.coda * squares([visible])
+    attention = config.prelude * squares([length]) + config.coda * squares([length - FIELD])
     for level in range(1, depth + 1):
-        behind = [end - start for start, end in model.windows.slices(length, level)[1:]]
-        attention += squares([P - FIELD, *behind]) + field
+        attention += squares(end - start for start, end in model.windows.slices(length, level))
+    # Behind a cut of the rows there is one row of filling a batch: in the coda, and in front of the head.
+    attention += 2 * (config.coda * block_parameters(config) + VOCABULARY * config.width) / batch
     assert forward == flops.products + attention
     assert forward + backward == 3 * forward
     assert flops.training == 3 * (flops.products + flops.attention)

@@ -8,6 +8,7 @@ import torch
 from lol_data.errors import UsageError
 from lol_data.model.config import ModelConfig
 from lol_data.model.layers import FixedLayer
+from lol_data.model.lol import LevelWindows
 from lol_data.model.ops import compiled_ops, compiler_available
 from lol_data.model.routing import Choice, ForcedPath
 
@@ -84,18 +85,33 @@ def test_gate_zero_is_the_identity_of_every_depth():
     assert not torch.allclose(logits, model(tokens)[0])
 
 
+TWO_WINDOWS = [[2, 0], [1, 2]]  # blocks of two rows
+
+
+def one_depth(model, h):
+    """Positions of the slots of h (2, P + W, d), and the model's third depth as a function of gates, (2, 2): its two
+    windows there are the prompt and all behind it."""
+    positions = torch.arange(P + W)
+    positions = torch.cat([positions[P - FIELD : P], positions[: P - FIELD], positions[P:]])
+    span = model.span(positions, FIELD, 2)
+    windows = LevelWindows.of([(0, P), (P, P + W)], span)
+
+    def at(gates):
+        choice = Choice(torch.tensor(TWO_WINDOWS), gates, torch.empty(2, 2, 4))
+        return model.run_windows(h.flatten(0, 1), 3, windows, choice, span).view_as(h)
+
+    return positions, at
+
+
 @torch.no_grad()
 def test_a_gate_scales_what_the_plain_block_adds():
     """A depth with FiLM's offset at 0 is, window by window, a fixed layer of the same weights."""
     model, h = random_model(), torch.randn(2, P + W, 16, generator=torch.Generator().manual_seed(0))
     model.film_offset.zero_()
-    positions = torch.arange(P + W)
-    positions = torch.cat([positions[P - FIELD : P], positions[: P - FIELD], positions[P:]])
-    ids = torch.tensor([[2, 0], [1, 2]])
+    positions, at_gates = one_depth(model, h)
 
     def at(gates):
-        choice = Choice(ids, torch.tensor(gates).expand(2, 2), torch.empty(2, 2, 4))
-        return model.run_windows(h, 3, [(0, P), (P, P + W)], choice, model.span(positions, FIELD))
+        return at_gates(torch.tensor(gates).expand(2, 2))
 
     layer = FixedLayer(16, 24)
     layer.attention_norm.copy_(model.film_scale[2, 0])
@@ -103,8 +119,8 @@ def test_a_gate_scales_what_the_plain_block_adds():
     expected = torch.empty_like(h)
     for row in range(2):
         for k, (window, field) in enumerate([(slice(P), FIELD), (slice(P, None), 0)]):
-            layer.block.load_state_dict(model.library[ids[row, k]].state_dict())
-            expected[row, window] = layer(h[row : row + 1, window], model.span(positions[window], field))[0]
+            layer.block.load_state_dict(model.library[TWO_WINDOWS[row][k]].state_dict())
+            expected[row, window] = layer(h[row, window], model.span(positions[window], field, 1))
     assert_near(at([1.0, 1.0]), expected)
     assert torch.equal(at([0.0, 0.0]), h)
     half = at([0.5, 0.25])
@@ -116,17 +132,11 @@ def test_a_gates_gradient_is_that_of_equation_7():
     """Summed over the window: the upstream gradient times what the block would add at full gate."""
     model = random_model()
     h, upstream = torch.randn(2, 2, P + W, 16, generator=torch.Generator().manual_seed(0))
-    positions = torch.arange(P + W)
-    span = model.span(torch.cat([positions[P - FIELD : P], positions[: P - FIELD], positions[P:]]), FIELD)
-    ids, slices = torch.tensor([[2, 0], [1, 2]]), [(0, P), (P, P + W)]
-
-    def at(gates):
-        return model.run_windows(h, 3, slices, Choice(ids, gates, torch.empty(2, 2, 4)), span)
-
+    _, at = one_depth(model, h)
     gates = torch.tensor([[0.3, 0.6], [0.1, 0.9]], requires_grad=True)
     (upstream * at(gates)).sum().backward()
     pulls = (upstream * (at(torch.ones(2, 2)) - h)).sum(-1)
-    expected = torch.stack([pulls[:, a:b].sum(1) for a, b in slices], 1)
+    expected = torch.stack([pulls[:, a:b].sum(1) for a, b in [(0, P), (P, P + W)]], 1)
     assert_near(gates.grad, expected.detach())
 
 
@@ -142,26 +152,31 @@ def test_a_library_of_one_block_has_nothing_to_choose():
 @torch.no_grad()
 def shifted_window_baseline(model, blocks, tokens):
     """A plain Transformer whose core layers attend inside shifted windows: the model's weights, no router anywhere."""
-    length = tokens.shape[1]
+    batch, length = tokens.shape
     positions = torch.arange(length)
     order = torch.cat([positions[P - FIELD : P], positions[: P - FIELD], positions[P:]])
-    h = model.embed(tokens[:, order], order)
+    h = model.embed(tokens[:, order].flatten(), order.repeat(batch))
+
+    def attend_in(cuts, layer, h, order, field):
+        parts = []
+        for a, b in itertools.pairwise(cuts):
+            span = model.span(order[a:b], field if a == 0 else 0, batch)
+            parts.append(layer(h.view(batch, len(order), -1)[:, a:b].flatten(0, 1), span).view(batch, b - a, -1))
+        return torch.cat(parts, 1).flatten(0, 1)
+
     for layer in model.prelude:
-        h = layer(h, model.span(order, FIELD))
+        h = attend_in([0, length], layer, h, order, FIELD)
     for level, block in enumerate(blocks):
         layer = FixedLayer(16, 24)
         layer.block.load_state_dict(block.state_dict())
         layer.attention_norm.copy_(model.film_scale[level, 0])
         layer.feed_forward_norm.copy_(model.film_scale[level, 1])
         cuts = [0, P, *range(P + W - level * model.config.shift % W, length, W), length]
-        windows = [
-            layer(h[:, a:b], model.span(order[a:b], FIELD if a == 0 else 0)) for a, b in itertools.pairwise(cuts)
-        ]
-        h = torch.cat(windows, 1)
-    h = h[:, FIELD:]
+        h = attend_in(cuts, layer, h, order, FIELD)
+    h = h.view(batch, length, -1)[:, FIELD:].flatten(0, 1)
     for layer in model.coda:
-        h = layer(h, model.span(order[FIELD:], 0))
-    return model.read_out(h[:, P - FIELD :])
+        h = attend_in([0, length - FIELD], layer, h, order[FIELD:], 0)
+    return model.read_out(h).view(batch, length - FIELD, -1)[:, P - FIELD :]
 
 
 @pytest.mark.parametrize("shift", range(W))

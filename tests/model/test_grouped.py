@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lol_data.model.grouped import Dispatch, grouped_linear, grouped_linear_reference
+from lol_data.model.grouped import Dispatch, grouped_linear, grouped_linear_reference, rows_for
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=5), st.integers(0, 2**31))
@@ -63,3 +63,36 @@ def test_dispatch_passes_gradients_back_to_their_rows(tile):
     assert torch.autograd.gradcheck(dispatch.sort, x)
     sorted_x = torch.randn(sum(dispatch.sizes), 3, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(dispatch.unsort, sorted_x)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=30), st.sampled_from([1, 4]))
+def test_places_that_are_kept_stay_in_order_and_the_others_get_nothing(mask, tile):
+    dispatch, kept = Dispatch.keep(torch.tensor(mask), tile), sum(mask)
+    rows = rows_for(kept, len(mask), tile)
+    assert dispatch.sizes == [rows] and rows % tile == 0 and kept <= rows < kept + tile + (kept < len(mask))
+    x = torch.arange(1.0, 2.0 * len(mask) + 1).view(-1, 2).requires_grad_()
+    out = dispatch.sort(x)
+    assert torch.equal(out[:kept], x[torch.tensor(mask)])
+    assert not out[kept:].any()
+    upstream = torch.ones_like(out)
+    upstream[dispatch.filling] = 0  # as wherever it is used: nothing that counts depends on the filling
+    out.backward(upstream)
+    assert x.grad[:, 0].tolist() == [float(keep) for keep in mask]
+    back = dispatch.unsort(out.detach())
+    assert torch.equal(back[torch.tensor(mask)], x.detach()[torch.tensor(mask)])
+
+
+@given(st.lists(st.integers(-1, 3), min_size=2, max_size=30), st.sampled_from([1, 4]))
+def test_two_dispatches_in_one(blocks, tile):
+    """Places are kept (where the block is not -1), then sorted by block."""
+    places = torch.tensor(blocks)
+    if (places < 0).all():
+        return
+    kept = Dispatch.keep(places >= 0, tile)
+    numbers = kept.spread(places[:, None])[:, 0]  # rows of the filling go to block 0 here
+    by_block = Dispatch.of(numbers, 4, tile)
+    both = kept.then(by_block)
+    x = torch.randn(len(blocks), 2, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(both.sort(x), by_block.sort(kept.sort(x)))
+    assert both.sizes == by_block.sizes
+    assert torch.equal(both.unsort(both.sort(x))[places >= 0], x[places >= 0])

@@ -7,16 +7,25 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lol_data.model.routing import Choice, FixedRouter, ForcedPath, Router, prefix_means
+from lol_data.model.routing import Choice, FixedRouter, ForcedPath, Router, prefix_means, window_means
 from lol_data.model.windows import Windows
 
 SHIFTED = [(0, 2), (2, 6), (6, 8)]  # the notes' second depth: eight tokens, W = 4, S = 2
 
 
+def router_inputs(h, slices, first, vector, decay=1.0):
+    """r of every window, (B, K, d), from the states of all tokens, (B, T, d)."""
+    lengths = torch.tensor([end - start for start, end in slices])
+    window = torch.repeat_interleave(torch.arange(len(slices)), lengths)
+    window = (window + len(slices) * torch.arange(len(h))[:, None]).flatten()
+    means = window_means(h.flatten(0, 1), window, len(h) * len(slices)).view(len(h), len(slices), -1)
+    return prefix_means(means, first, vector, decay)
+
+
 def test_prefix_means_weigh_windows_not_tokens():
     h = torch.eye(8)[None]  # so that r is the weights themselves
     first, vector = torch.zeros(1, 8), torch.arange(8.0)
-    r = prefix_means(h, SHIFTED, first, vector)
+    r = router_inputs(h, SHIFTED, first, vector)
     assert r.shape == (1, 3, 8)
     assert r[0, 0].tolist() == (vector / 2).tolist()
     assert r[0, 1].tolist() == [1 / 2, 1 / 2, 0, 0, 0, 0, 0, 0]
@@ -26,18 +35,18 @@ def test_prefix_means_weigh_windows_not_tokens():
 def test_the_scalar_example():
     h = torch.tensor([1.0, 3, 0, 2, 4, 6, 8, 10]).view(1, 8, 1)
     first, vector = torch.tensor([[1.0]]), torch.tensor([5.0])
-    assert prefix_means(h, SHIFTED, first, vector).flatten().tolist() == [3.0, 2.0, 2.5]
+    assert router_inputs(h, SHIFTED, first, vector).flatten().tolist() == [3.0, 2.0, 2.5]
     h[0, 5] = 60  # in the second window: its own choice must not see it, the third's does
-    assert prefix_means(h, SHIFTED, first, vector).flatten().tolist() == [3.0, 2.0, (2 + 16.5) / 2]
+    assert router_inputs(h, SHIFTED, first, vector).flatten().tolist() == [3.0, 2.0, (2 + 16.5) / 2]
 
 
 def test_a_decay_fades_old_windows_whatever_their_length():
     h, first, vector = torch.eye(8)[None], torch.zeros(1, 8), torch.ones(8)
-    half = prefix_means(h, SHIFTED, first, vector, decay=0.5)
+    half = router_inputs(h, SHIFTED, first, vector, decay=0.5)
     assert half[0, 0].tolist() == [1 / 2] * 8  # window 0 has no history to fade
     assert half[0, 1].tolist() == [1 / 2, 1 / 2, 0, 0, 0, 0, 0, 0]
     torch.testing.assert_close(half[0, 2], torch.tensor([1, 1, 1, 1, 1, 1, 0, 0]) / 6)  # 1/3 of two, 2/3 of four
-    last = prefix_means(h, SHIFTED, first, vector, decay=0.0)
+    last = router_inputs(h, SHIFTED, first, vector, decay=0.0)
     assert last[0, 2].tolist() == [0, 0, 1 / 4, 1 / 4, 1 / 4, 1 / 4, 0, 0]
 
 
@@ -46,13 +55,13 @@ def test_router_inputs_are_weighted_means_and_move_by_equation_16(lengths, decay
     h = torch.randn(2, sum(lengths), 3, generator=torch.Generator().manual_seed(seed))
     ends = list(itertools.accumulate(lengths))
     slices = list(zip([0, *ends], ends, strict=False))
-    r = prefix_means(h, slices, h[:, 0], torch.ones(3), decay)
+    r = router_inputs(h, slices, h[:, 0], torch.ones(3), decay)
     means = torch.stack([h[:, a:b].mean(1) for a, b in slices], 1)
     for k in range(1, len(slices)):
         shares = decay ** torch.arange(k - 1, -1, -1.0)
         expected = (shares[:, None] * means[:, :k]).sum(1) / shares.sum()
         torch.testing.assert_close(r[:, k], expected, rtol=1e-4, atol=1e-5)
-    equal = prefix_means(h, slices, h[:, 0], torch.ones(3))
+    equal = router_inputs(h, slices, h[:, 0], torch.ones(3))
     for k in range(1, len(slices) - 1):
         moved = (means[:, k] - equal[:, k]) / (k + 1)
         torch.testing.assert_close(equal[:, k + 1] - equal[:, k], moved, rtol=1e-4, atol=1e-5)
@@ -61,10 +70,10 @@ def test_router_inputs_are_weighted_means_and_move_by_equation_16(lengths, decay
 def test_an_unfinished_window_is_no_history():
     h = torch.randn(2, 30, 3)
     windows = Windows(5, 4, 2)
-    whole = prefix_means(h, windows.slices(30, 2), h[:, 0], torch.ones(3))
+    whole = router_inputs(h, windows.slices(30, 2), h[:, 0], torch.ones(3))
     for length in range(5, 30):
         slices = windows.slices(length, 2)
-        cut = prefix_means(h[:, :length], slices, h[:, 0], torch.ones(3))
+        cut = router_inputs(h[:, :length], slices, h[:, 0], torch.ones(3))
         assert torch.equal(cut, whole[:, : len(slices)])
 
 

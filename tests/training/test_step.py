@@ -45,7 +45,8 @@ def test_micro_batches_leave_loss_and_gradient_as_they_are(micro_batch):
     assert parts_line["loss"] == pytest.approx(line["loss"], abs=2e-6)
     for name in ("load_entropy", "least_load", "most_load", "agreement", "tokens"):
         assert parts_line[name] == line[name]
-    assert parts_line["padding"] < line["padding"]
+    assert parts_line["attention_padding"] < line["attention_padding"]
+    assert line["padding"] < 0.01
 
 
 def test_the_loss_covers_every_suffix_token_behind_trace_and_no_padding():
@@ -67,6 +68,7 @@ def test_the_line_of_metrics():
     line = trainer.run_step()
     assert set(line) == {
         *("step", "loss", "depth", "flops", "rate", "gradient_norm", "tokens", "seconds", "padding"),
+        "attention_padding",
         *("load_entropy", "least_load", "most_load", "loads", "gate", "gates_closed", "gates_open"),
         *("agreement", "bias_range", "probability_range"),
     }
