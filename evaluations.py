@@ -19,8 +19,9 @@ from lol_data.evaluators.parts import Parts
 from lol_data.evaluators.protocols import FORCING, PROTOCOLS
 from lol_data.evaluators.templates import KINDS, PathStatistics, observe_paths
 from lol_data.generators.fingerprint import SPLITS, assign_splits
+from lol_data.model.build import make_model
 from lol_data.model.deeper import READINGS, deepen
-from lol_data.model.lol import LibraryOfLayers
+from lol_data.model.transformer import Transformer
 from lol_data.runs import RUNS, Note, dataset_layout, find_dataset, newest
 from lol_data.shards.manifest import MANIFEST
 from lol_data.shards.reader import Dataset
@@ -67,7 +68,7 @@ class Request:
 class Prepared:
     """A model and the problems to try it on. about: what every summary says of them. out: where results go."""
 
-    model: LibraryOfLayers
+    model: Transformer
     layout: AnyLayout
     problems: Problems
     about: dict[str, Any]
@@ -81,14 +82,20 @@ class Prepared:
         return Parts.open(self.out / ".parts" / name, {**kept, **settings})
 
 
+def _run(request: Request) -> Path:
+    return request.run or newest(RUNS, "run.json", "train one with: lol-data train")
+
+
 def prepare(request: Request, templates: bool, note: Note) -> Prepared:
     """Load the model and read the problems. Raises UsageError; RefusedError for training problems."""
-    run = request.run or newest(RUNS, "run.json", "train one with: lol-data train")
+    run = _run(request)
     about_run = read_run(run)
     own_path = Path(about_run["data"]["path"])
     dataset = find_dataset(request.data or own_path, note)
     layout = _layout(run, about_run, dataset, note)
     model, checkpoint = load_trained(run, layout, pick_device(request.device), note)
+    if templates and model.config.router == "fixed":
+        raise UsageError(f"{run}: its path is fixed, no other can be forced; use --protocol prompted")
     is_own = dataset.manifest.content_hash == about_run["data"]["content_hash"]
     test = dataset.read_split(SCORES, request.n, columns=())
     if not len(test):
@@ -126,7 +133,8 @@ def evaluate(
 ) -> tuple[list[dict[str, Any]], list[Path]]:
     """Evaluate a run's newest checkpoint on test problems; returns each protocol's summary and results folder.
 
-    protocol: one of PROTOCOLS, or `all`: prompted, forced with both kinds of template, and neutral. kind: `both`, too.
+    protocol: one of PROTOCOLS, or `all`: prompted, forced with both kinds of template where there is a path to force,
+    and neutral. kind: `both`, too.
     What an interrupted call had decoded is kept; raises RefusedError where it was decoded with other settings.
     """
     if protocol not in (*PROTOCOLS, "all"):
@@ -134,7 +142,9 @@ def evaluate(
     if kind not in (*KINDS, "both"):
         raise UsageError(f"--template {kind}: use {', '.join(KINDS)} or both")
     request.validate()
-    names = ("prompted", "forced", "neutral") if protocol == "all" else (protocol,)
+    names: tuple[str, ...] = ("prompted", "forced", "neutral") if protocol == "all" else (protocol,)
+    if protocol == "all" and read_run(_run(request))["config"]["model"].get("router") == "fixed":
+        names = ("prompted", "neutral")
     kinds = KINDS if kind == "both" or protocol == "all" else (kind,)
     arms = [(name, each) for name in names for each in (kinds if name in FORCING else kinds[:1])]
     prepared = prepare(request, any(name in FORCING for name in names), note)
@@ -175,8 +185,6 @@ def intervene(
     request.validate()
     prepared = prepare(request, True, note)
     assert prepared.statistics is not None  # templates were asked for
-    if prepared.model.config.router == "fixed":
-        raise UsageError(f"{prepared.about['run']}: its path is fixed, so there is no own path to intervene on")
     folder, kept = prepared.out / "interventions", []
 
     def parts_of(arm: str) -> Parts:
@@ -237,7 +245,7 @@ def _refuse_trained_on(own: Dataset, dataset: Dataset, test: Any) -> None:
 
 
 def _observe(
-    model: LibraryOfLayers, layout: AnyLayout, source: Dataset, count: int
+    model: Transformer, layout: AnyLayout, source: Dataset, count: int
 ) -> tuple[PathStatistics, dict[str, Any]]:
     """Routes on validation problems, and where they come from."""
     field = layout.field
@@ -249,7 +257,7 @@ def _observe(
         raise UsageError(f"{source.path} has {observed.kind}; templates for {layout.kind} cannot come from it")
     reader = model
     if observed.prompt_length != layout.prompt_length:  # another size: the same weights behind another prompt
-        reader = LibraryOfLayers(replace(model.config, prompt=observed.prompt_length)).to(model.device).eval()
+        reader = make_model(replace(model.config, prompt=observed.prompt_length)).to(model.device).eval()
         reader.load_state_dict(model.state_dict())
     statistics = observe_paths(reader, validation)
     digest = hashlib.sha256(np.ascontiguousarray(statistics.probability).tobytes()).hexdigest()[:16]

@@ -26,10 +26,11 @@ import torch
 from torch import Tensor
 
 from lol_data.generators.maze import MazeSettings, generate_mazes
+from lol_data.model.build import make_model
 from lol_data.model.config import ModelConfig
 from lol_data.model.decoding import Decoder
 from lol_data.model.formulas import block_parameters, expected_distinct_blocks
-from lol_data.model.lol import LibraryOfLayers
+from lol_data.model.transformer import Transformer
 from lol_data.tokenization.tasks import layout_of
 from lol_data.tokenization.vocabulary import TRACE
 from lol_data.training.config import RunConfig, load_config
@@ -54,7 +55,7 @@ def synchronise(device: torch.device) -> None:
 
 
 @torch.inference_mode()
-def decode(model: LibraryOfLayers, prompts: Tensor, count: int) -> Decoded:
+def decode(model: Transformer, prompts: Tensor, count: int) -> Decoded:
     """`count` greedy tokens of every row with the cache."""
     tokens = torch.full((len(prompts),), TRACE, dtype=torch.long, device=prompts.device)
     seconds, said, all_logits, distinct = [], [], [], []
@@ -75,7 +76,7 @@ def decode(model: LibraryOfLayers, prompts: Tensor, count: int) -> Decoded:
 
 
 @torch.inference_mode()
-def recompute(model: LibraryOfLayers, decoded: Decoded, prompts: Tensor, stride: int) -> tuple[float, float]:
+def recompute(model: Transformer, decoded: Decoded, prompts: Tensor, stride: int) -> tuple[float, float]:
     """Seconds for the same tokens without a cache, and the largest difference of logits.
 
     Every `stride`-th pass stands for its neighbours.
@@ -93,10 +94,10 @@ def recompute(model: LibraryOfLayers, decoded: Decoded, prompts: Tensor, stride:
     return seconds, apart
 
 
-def core_alone(model: LibraryOfLayers) -> LibraryOfLayers:
+def core_alone(model: Transformer) -> Transformer:
     """The same embeddings, core and head without fixed layers."""
     config: ModelConfig = replace(model.config, prelude=0, coda=0)
-    bare = LibraryOfLayers(config).to(model.device)
+    bare = make_model(config).to(model.device)
     kept = {name: tensor for name, tensor in model.state_dict().items() if not name.startswith(("prelude", "coda"))}
     bare.load_state_dict(kept)
     return bare.eval()
@@ -122,7 +123,7 @@ def main() -> None:
         model = load_trained(options.run, layout, device)[0]
     else:
         torch.manual_seed(0)
-        model = LibraryOfLayers(config.model_config(layout.vocabulary, layout.prompt_length)).to(device).eval()
+        model = make_model(config.model_config(layout.vocabulary, layout.prompt_length)).to(device).eval()
     strategies = np.arange(len(mazes)) % len(layout.strategies)
     prompts = torch.from_numpy(layout.prompts(layout.problems(mazes), strategies)).to(device)
     shape = model.config

@@ -5,7 +5,7 @@
 An ARM is a list of settings such as `train.micro_batch=16,train.compile=yes`. The plain configuration comes first, then
 two controls of the same active work, then the arms. `fixed path`: the same core, depth l always takes its own block
 with gate 1, nothing is routed. `dense`: an ordinary Transformer with as many layers as a token passes here, full causal
-attention, all but one outside the core. Arms take turns, a few steps each, so that a shared machine disturbs all alike.
+attention everywhere. Arms take turns, a few steps each, so that a shared machine disturbs all alike.
 
 Columns: medians over the rounds with (least..most). Tokens are real ones, padding is not counted; FLOP/s are those that
 the equations need, forward and backward, again without padding; the last two columns divide them by the rate at which
@@ -29,7 +29,7 @@ from lol_data.training.data import Sequences
 from lol_data.training.loop import Trainer
 from lol_data.training.machine import pick_device
 
-STEPS = 4  # per arm and round, so that every round sees whole pools
+STEPS = 4  # per arm and round
 MATMUL = 2048, 1024, 1024
 
 
@@ -71,8 +71,7 @@ def settings_of(config: RunConfig, arms: Sequence[str]) -> dict[str, list[str]]:
     """The settings of each arm by its name; the plain configuration and the controls first."""
     shape = config.model_config(vocabulary=1, prompt=config.strategy_field + 1)
     fixed = ["model.router=fixed", f"model.blocks={shape.depth}"]
-    layers = shape.prelude + shape.depth - 1  # one stays in the core, which cannot be empty
-    dense = ["model.router=fixed", "model.blocks=1", "model.depth=1", f"model.prelude={layers}"]
+    dense = [*fixed, "model.attention=full", "model.film=block"]
     return {"LoL": [], "fixed path": fixed, "dense": dense, **{arm: arm.split(",") for arm in arms}}
 
 

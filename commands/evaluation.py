@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -116,23 +116,48 @@ def intervene(
 
 
 def compare(
-    first: Annotated[Path, typer.Argument(help="A run, its eval folder, or one evaluation.")],
-    second: Annotated[Path, typer.Argument(help="Another one, on the same problems.")],
+    paths: Annotated[list[Path], typer.Argument(help="Runs, their eval folders, or single evaluations; two or more.")],
     rate: Annotated[
         list[str] | None, typer.Option(help="adherence, legality, answer or joint, may be repeated; by default all.")
     ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the runs' learning curves into this file: .svg, .png or .pdf.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Pair two evaluations sample by sample: differences with intervals, and McNemar's test.
+    """Set runs side by side: loss against steps, tokens and FLOPs; then their answers to the same problems.
 
-    Example: lol-data compare runs/a runs/b --rate joint
+    Every other one is paired with the first, sample by sample: differences with intervals, and McNemar's test.
+
+    Example: lol-data compare runs/a runs/b runs/c --rate joint --plot curves.svg
     """
     from lol_data.evaluators.compare import compare as paired
     from lol_data.evaluators.compare import comparison_table
     from lol_data.evaluators.summary import APART
+    from lol_data.report.curves import curve_table, is_run, plot_curves, read_curve, summary
 
     rates = tuple(rate or APART)
     if unknown := [name for name in rates if name not in APART]:
         raise UsageError(f"--rate {unknown[0]}: use {', '.join(APART)}")
-    result = paired(first, second)
-    answer(result, comparison_table(result, rates), as_json)
+    if len(paths) < 2:
+        raise UsageError("compare takes two or more runs")
+    curves = [read_curve(path) for path in paths if is_run(path)]
+    if plot is not None and len(curves) < len(paths):
+        raise UsageError("--plot needs runs, not single evaluations")
+    result: dict[str, Any] = {"runs": summary(curves) if curves else [], "pairs": []}
+    tables = [curve_table(result["runs"])] if curves else []
+    if len({curve.data for curve in curves}) > 1:
+        note("the runs were trained on different data: their losses do not compare")
+    for other in paths[1:]:
+        try:
+            result["pairs"].append(paired(paths[0], other))
+        except UsageError as error:
+            if len(curves) < len(paths):
+                raise
+            note(f"{error}; only the curves are compared")
+        else:
+            tables.append(comparison_table(result["pairs"][-1], rates))
+    if plot is not None:
+        plot_curves(curves, plot)
+        tables.append(f"drawn in {plot}")
+    answer(result, "\n\n".join(tables), as_json)

@@ -15,8 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lol_data.model.lol import LevelWindows, LibraryOfLayers
+from lol_data.model.lol import LibraryOfLayers
 from lol_data.model.routing import Choice
+from lol_data.model.transformer import LevelWindows
 from lol_data.ragged import Ragged
 from lol_data.tokenization.layout import join
 
@@ -73,8 +74,7 @@ def _neighbours(model: LibraryOfLayers, tokens: Tensor):
     """At each depth but the last: its input h, its windows, its routes, and those of the next depth for as many windows
     (the model's pass, taken apart)."""
     h, span = model.open(tokens)
-    for layer in model.prelude:
-        h = layer(h, span)
+    h = model.run_prelude(h, span)
     before = None
     for level in range(1, model.config.depth + 1):
         windows = LevelWindows.of(model.windows.slices(tokens.shape[1], level), span)

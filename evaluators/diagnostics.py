@@ -34,6 +34,7 @@ from lol_data.evaluators.route_margins import flips
 from lol_data.evaluators.routes import Routes, observe_routes
 from lol_data.evaluators.templates import KINDS, observe_paths
 from lol_data.model.lol import LibraryOfLayers
+from lol_data.model.transformer import Transformer
 from lol_data.ragged import Ragged
 from lol_data.tokenization.layout import NEUTRAL_FIELD
 from lol_data.tokenization.tasks import Traced, layout_of
@@ -71,7 +72,7 @@ class Diagnostics:
     arrays: dict[str, NDArray]
 
 
-def known_sequences(model: LibraryOfLayers, traced: Traced, neutral: bool = False) -> Sequences:
+def known_sequences(model: Transformer, traced: Traced, neutral: bool = False) -> Sequences:
     """The canonical trace of every problem under every strategy; neutral: with a field that does not name it."""
     layout = layout_of(traced, model.config.field)
     count = len(layout.strategies)
@@ -88,7 +89,7 @@ def decoded_sequences(
     return Sequences(rows, strategies, fields, Ragged.from_rows(parts))
 
 
-def routes_of(model: LibraryOfLayers, traced: Traced, written: Sequences, batch: int, bf16: bool = False) -> Routes:
+def routes_of(model: Transformer, traced: Traced, written: Sequences, batch: int, bf16: bool = False) -> Routes:
     """The routes that sequences take, their fields included."""
     layout = layout_of(traced, model.config.field)
     prompts = layout.prompts(layout.problems(traced).take(written.rows), written.fields)
@@ -198,7 +199,7 @@ def _paths(
     return figures, arrays
 
 
-def _bias(model: LibraryOfLayers) -> NDArray[np.float32]:
+def _bias(model: Transformer) -> NDArray[np.float32]:
     return model.router.bias.cpu().numpy()
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lol_data.evaluators.routes import NOWHERE, Routes, observe_routes
-from lol_data.model.lol import LibraryOfLayers
+from lol_data.model.transformer import Transformer
 from lol_data.ragged import Ragged
 
 PLACES = ("first", "middle", "last")
@@ -71,7 +71,7 @@ def response(before: Routes, after: Routes, position: int) -> dict[str, NDArray]
 
 
 def dilution(
-    model: LibraryOfLayers, prompts: NDArray[np.uint8], suffixes: Ragged, batch: int = 256
+    model: Transformer, prompts: NDArray[np.uint8], suffixes: Ragged, batch: int = 256
 ) -> list[dict[str, Any]]:
     """Change the first, middle or last token of each window, one at a time, prompts uint8 (M, P) and M suffixes.
 

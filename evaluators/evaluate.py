@@ -22,7 +22,7 @@ from lol_data.evaluators.sudoku_rules import judge_sudokus
 from lol_data.evaluators.summary import SCHEMA_VERSION, conflict_matrix, summarise
 from lol_data.evaluators.templates import KINDS, PathStatistics, Template
 from lol_data.evaluators.verdicts import Verdicts
-from lol_data.model.lol import LibraryOfLayers
+from lol_data.model.transformer import Transformer
 from lol_data.ragged import Ragged, offsets_of
 from lol_data.tokenization.tasks import AnyLayout, Problems, layout_of
 
@@ -45,7 +45,7 @@ class Result:
 
 
 def evaluate(
-    model: LibraryOfLayers,
+    model: Transformer,
     problems: Problems,
     protocol: str,
     paths: PathStatistics | None = None,

@@ -17,7 +17,7 @@ from lol_data.evaluators.protocols import NO_BLOCK, Outputs, decode_requests, wi
 from lol_data.evaluators.summary import APART, RATES, SCHEMA_VERSION, summarise
 from lol_data.evaluators.templates import KINDS, PathStatistics
 from lol_data.evaluators.verdicts import Verdicts
-from lol_data.model.lol import LibraryOfLayers
+from lol_data.model.transformer import Transformer
 from lol_data.model.windows import Windows
 from lol_data.tokenization.layout import NEUTRAL_FIELD
 from lol_data.tokenization.tasks import Problems, layout_of
@@ -26,7 +26,7 @@ FIELDS = ("neutral", "prompted")
 
 
 def intervene(
-    model: LibraryOfLayers,
+    model: Transformer,
     problems: Problems,
     statistics: PathStatistics,
     kind: str = KINDS[0],

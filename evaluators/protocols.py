@@ -22,7 +22,7 @@ from lol_data.evaluators.parts import Decoded, Parts
 from lol_data.evaluators.paths import Paths
 from lol_data.evaluators.templates import Template
 from lol_data.model.decoding import generate
-from lol_data.model.lol import LibraryOfLayers
+from lol_data.model.transformer import Transformer
 from lol_data.model.windows import Windows
 from lol_data.ragged import Ragged
 from lol_data.tokenization.layout import NEUTRAL_FIELD
@@ -95,7 +95,7 @@ class Outputs:
 
 
 def decode(
-    model: LibraryOfLayers,
+    model: Transformer,
     problems: Problems,
     protocol: str,
     template: Template | None = None,
@@ -118,7 +118,7 @@ def decode(
 
 
 def decode_requests(
-    model: LibraryOfLayers,
+    model: Transformer,
     problems: Problems,
     requests: Requests,
     paths: Paths | None = None,
@@ -177,7 +177,7 @@ def _decoded(tokens: NDArray[np.uint8], routes: list[NDArray[np.int64]]) -> list
 
 
 def _outputs(
-    model: LibraryOfLayers,
+    model: Transformer,
     layout: AnyLayout,
     requests: Requests,
     units: list[Decoded],

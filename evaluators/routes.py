@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lol_data.model.lol import LibraryOfLayers
+from lol_data.model.transformer import Transformer
 from lol_data.model.windows import Windows
 from lol_data.ragged import Ragged
 from lol_data.tokenization.layout import join
@@ -84,7 +84,7 @@ class TokenPaths:
 
 @torch.inference_mode()
 def observe_routes(
-    model: LibraryOfLayers, prompts: NDArray[np.uint8], suffixes: Ragged, batch: int = 256, bf16: bool = False
+    model: Transformer, prompts: NDArray[np.uint8], suffixes: Ragged, batch: int = 256, bf16: bool = False
 ) -> Routes:
     """One pass over whole sequences, prompts uint8 (M, P) and M suffixes that begin with `<trace>`, routing free.
 
@@ -106,7 +106,8 @@ def observe_routes(
         for start in range(0, count, batch):
             rows = np.arange(start, min(start + batch, count))
             tokens = join(prompts[rows], suffixes.take(rows))
-            logits, choices = model(torch.from_numpy(tokens).to(model.device))
+            real_lengths = torch.from_numpy(lengths[rows]).to(model.device)
+            logits, choices = model(torch.from_numpy(tokens).to(model.device), lengths=real_lengths)
             behind = np.arange(logits.shape[1]) < lengths[rows, None] - prompt
             predicted[rows, : logits.shape[1]] = logits.argmax(-1).cpu().numpy() * behind
             for level, choice in enumerate(choices, start=1):

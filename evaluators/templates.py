@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from lol_data.errors import RefusedError
 from lol_data.evaluators.paths import Paths
-from lol_data.model.lol import LibraryOfLayers
 from lol_data.model.routing import ForcedPath
+from lol_data.model.transformer import Transformer
 from lol_data.ragged import Ragged
 from lol_data.tokenization.layout import NEUTRAL_FIELD, join
 from lol_data.tokenization.tasks import AnyLayout, Problems, Traced, layout_of
@@ -127,7 +127,7 @@ class PathStatistics:
 
 
 @torch.inference_mode()
-def observe_paths(model: LibraryOfLayers, traced: Traced, batch: int = 256) -> PathStatistics:
+def observe_paths(model: Transformer, traced: Traced, batch: int = 256) -> PathStatistics:
     """Run validation problems under all their strategies, teacher-forced, and add up the routes (n problems x 5)."""
     layout = layout_of(traced, model.config.field)
     suffixes = layout.problem_suffixes(traced)
@@ -138,7 +138,8 @@ def observe_paths(model: LibraryOfLayers, traced: Traced, batch: int = 256) -> P
     chosen = np.zeros((strategies, depth, windows, blocks), np.int64)
     probability = np.zeros((strategies, depth, windows, blocks))
     for strategy, tokens, lengths in _strategy_batches(layout, traced, suffixes, batch):
-        _, choices = model(torch.from_numpy(tokens).to(model.device))
+        real_lengths = torch.from_numpy(lengths).to(model.device)
+        _, choices = model(torch.from_numpy(tokens).to(model.device), lengths=real_lengths)
         for level, choice in enumerate(choices, start=1):
             slices = model.windows.slices(tokens.shape[1], level)
             ids, p = choice.ids.cpu().numpy(), choice.probabilities.double().cpu().numpy()

@@ -21,12 +21,15 @@ SHORT = 256
 Slices = list[tuple[int, int]]
 
 
-def causal_mask(length: int, field: int, prompt: int, device: torch.device) -> Tensor:
+def causal_mask(length: int, field: int, prompt: int, device: torch.device, reach: int | None = None) -> Tensor:
     """What is added to scores, fp32 (T, T): 0 where a slot reads another, else -inf. The first `prompt` slots are
-    window 0, and the first `field` of them the strategy field."""
+    window 0, and the first `field` of them the strategy field. reach: a slot outside the field reads so many slots,
+    itself included, and no more."""
     slot = torch.arange(length, device=device)
     row, column = slot[:, None], slot
     reads = (column <= row) & ((column >= field) | (row < field))
+    if reach is not None:
+        reads &= (row - column < reach) | (row < field)
     reads |= (row < field) & (column >= field) & (column < prompt)
     return torch.zeros(length, length, device=device).masked_fill_(~reads, -torch.inf)
 
@@ -96,7 +99,9 @@ def short_attention(
     return _ShortAttention.apply(qkv, cos, sin, mask, heads, slices, dtype)
 
 
-def fused_attention(q: Tensor, k: Tensor, v: Tensor, slices: Slices, field: int, prompt: int) -> Tensor:
+def fused_attention(
+    q: Tensor, k: Tensor, v: Tensor, slices: Slices, field: int, prompt: int, reach: int | None = None
+) -> Tensor:
     """The same from rotated queries, keys and values, (B, H, T, d_h) each -> (B, T, d)."""
     mixed = []
     for start, end in slices:
@@ -105,11 +110,18 @@ def fused_attention(q: Tensor, k: Tensor, v: Tensor, slices: Slices, field: int,
             keys, values = k[:, :, : len(mask.mT)], v[:, :, : len(mask.mT)]
             mixed.append(F.scaled_dot_product_attention(q[:, :, :field], keys, values, attn_mask=mask.to(q.dtype)))
             start = field
-        window = slice(start, end)
-        mixed.append(F.scaled_dot_product_attention(q[:, :, window], k[:, :, window], v[:, :, window], is_causal=True))
+        own_q, own_k, own_v = (part[:, :, start:end] for part in (q, k, v))
+        if reach is None or reach >= end - start:
+            mixed.append(F.scaled_dot_product_attention(own_q, own_k, own_v, is_causal=True))
+        else:
+            mask = causal_mask(end - start, 0, 0, q.device, reach).to(q.dtype)
+            mixed.append(F.scaled_dot_product_attention(own_q, own_k, own_v, attn_mask=mask))
     return torch.cat([part.transpose(1, 2).flatten(2) for part in mixed], 1)
 
 
-def attend_cached(q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-    """One new position against all positions up to itself: q (B, H, 1, d_h), keys (B, H, T, d_h) -> (B, 1, d)."""
+def attend_cached(q: Tensor, keys: Tensor, values: Tensor, reach: int | None = None) -> Tensor:
+    """One new position against all, or the last so many, up to itself: q (B, H, 1, d_h), keys (B, H, T, d_h) ->
+    (B, 1, d)."""
+    if reach is not None:
+        keys, values = keys[:, :, -reach:], values[:, :, -reach:]
     return F.scaled_dot_product_attention(q, keys, values).transpose(1, 2).flatten(2)

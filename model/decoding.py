@@ -1,56 +1,18 @@
 """Token-by-token generation with a cache, equal to recomputing the whole prefix.
 
-For each depth of the core the cache holds, of the window that is open now, its keys and values, its block and gate,
-and the running sums of equation (10): A, the inputs seen in the open window, and B, the means of the closed ones. Only
-a window that is full joins the history, never the half one in which a prefill or a step happens to end. The
-core's cost per token is therefore bounded by W and independent of the prefix. All rows of a batch stand at the same
-position, since prompts of one maze size have one length.
+Prelude and coda keep all keys and values. What a depth of the core keeps is the core's own affair; of a library of
+layers it is the window that is open now (`lol.py`), so that the core's cost per token is bounded by W and independent
+of the prefix. All rows of a batch stand at the same position, since prompts of one maze size have one length.
 """
 
 from __future__ import annotations
 
-from functools import partial
-
 import torch
 from torch import Tensor
 
-from lol_data.model.grouped import Dispatch
 from lol_data.model.layers import KeyValueCache
-from lol_data.model.lol import LibraryOfLayers, Prefill
 from lol_data.model.routing import Choice, ForcedPath
-
-
-class OpenWindow:
-    """One depth's state: the window that the next token falls into."""
-
-    def __init__(self, first_mean: Tensor, window: int, heads: int, decay: float, dtype: torch.dtype):
-        self.decay = decay
-        self.closed_means, self.weight = first_mean, 1.0  # B of equation (10), (B, d), and the weight of all in it
-        self.inputs = torch.zeros_like(first_mean)  # A of equation (10), (B, d)
-        self.count = 0  # a, positions in the open window
-        self.number = 0  # k; window 0 is the prompt, already closed
-        self.choice: Choice | None = None
-        self.dispatch: Dispatch | None = None
-        batch, width = first_mean.shape
-        self.cache = KeyValueCache(batch, heads, window, width // heads, dtype, first_mean.device)
-
-    def open_next(self) -> Tensor:
-        """Close the open window if there is one and return the next one's router input r, (B, 1, d)."""
-        if self.count:
-            self.closed_means = torch.add(self.inputs / self.count, self.closed_means, alpha=self.decay)
-            self.weight = self.decay * self.weight + 1
-        self.inputs, self.count, self.cache.length = torch.zeros_like(self.inputs), 0, 0
-        self.number += 1
-        return (self.closed_means / self.weight)[:, None]
-
-    def keep(self, rows: Tensor, library: int) -> None:
-        """Drop all rows of the batch but these."""
-        self.closed_means, self.inputs = self.closed_means[rows], self.inputs[rows]
-        self.cache.keep(rows)
-        if self.choice is not None:
-            choice = self.choice
-            self.choice = Choice(choice.ids[rows], choice.gates[rows], choice.probabilities[rows])
-            self.dispatch = Dispatch.of(self.choice.ids.flatten(), library)
+from lol_data.model.transformer import Prefill, Transformer
 
 
 class Decoder:
@@ -58,7 +20,7 @@ class Decoder:
 
     def __init__(
         self,
-        model: LibraryOfLayers,
+        model: Transformer,
         prompts: Tensor,
         capacity: int,
         forced: ForcedPath | None = None,
@@ -72,56 +34,41 @@ class Decoder:
             raise ValueError(f"prompts of {prompts.shape[1]} tokens; the model's prompt has {config.prompt}")
         self.model, self.forced, self.depth = model, forced, depth or config.depth
         self.position = config.prompt
-        visible = config.prompt - config.field + capacity
+        visible = config.prompt - model.hidden_field + capacity
 
         def caches(layers: int) -> list[KeyValueCache]:
             shape = (len(prompts), config.heads, visible, config.width // config.heads)
             return [KeyValueCache(*shape, model.attention_dtype, model.device) for _ in range(layers)]
 
-        prefill = Prefill(caches(config.prelude), [], caches(config.coda))
-        model(prompts, self.depth, forced, prefill)
-        self.prelude, self.coda = prefill.prelude, prefill.coda
-        shape = config.window, config.heads, config.summary_decay, model.attention_dtype
-        self.core = [OpenWindow(mean, *shape) for mean in prefill.means]
+        core = model.new_states(len(prompts), visible, self.depth)
+        self.state = Prefill(caches(config.prelude), core, caches(config.coda))
+        model(prompts, self.depth, forced, self.state)
 
     def step(self, tokens: Tensor) -> tuple[Tensor, list[Choice]]:
         """Feed the next token of every row, integers (B,); returns logits (B, V) and each depth's choice (K = 1)."""
-        model, library = self.model, self.model.config.blocks
+        model, state = self.model, self.state
         position = torch.tensor([self.position], device=model.device)
-        h = model.embed(tokens, position.expand(len(tokens)))
         span = model.span(position, 0, len(tokens))
-        for layer, cache in zip(model.prelude, self.prelude, strict=True):
-            h = layer(h, span, cache)
+        h = start = model.run_prelude(model.embed(tokens, position.expand(len(tokens))), span, state)
         choices = []
-        for level, state in enumerate(self.core, start=1):
-            if state.choice is None or model.windows.starts(self.position, level):
-                r = state.open_next()
-                state.choice = model.router(r, level, state.number, self.forced, before=state.choice)
-                state.dispatch = Dispatch.of(state.choice.ids.flatten(), library)
-            state.inputs = state.inputs + h
-            state.count += 1
-            assert state.dispatch is not None
-            attention = partial(span.attend, slices=[(0, 1)], rows=state.dispatch, cache=state.cache)
-            h = model.run_blocks(h, level, state.dispatch, state.choice.gates[:, 0], attention, span)
-            choices.append(state.choice)
-        for layer, cache in zip(model.coda, self.coda, strict=True):
-            h = layer(h, span, cache)
+        for level, own in enumerate(state.core, start=1):
+            h, choice = model.step_depth(h, start, level, self.position, span, self.forced, own)
+            choices.append(choice)
+        h = model.run_coda(h, span, state)
         self.position += 1
         return model.read_out(h), choices
 
     def keep(self, rows: Tensor) -> None:
         """Go on with the given rows of the batch only, int64 indices."""
-        for cache in (*self.prelude, *self.coda):
-            cache.keep(rows)
-        for state in self.core:
-            state.keep(rows, self.model.config.blocks)
+        for part in (*self.state.prelude, *self.state.core, *self.state.coda):
+            part.keep(rows)
         if self.forced is not None:
             self.forced = self.forced.keep(rows)
 
 
 @torch.inference_mode()
 def generate(
-    model: LibraryOfLayers,
+    model: Transformer,
     prompts: Tensor,
     first: int,
     end: int,

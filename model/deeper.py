@@ -18,26 +18,34 @@ import torch
 from torch import Tensor
 
 from lol_data.errors import UsageError
-from lol_data.model.lol import LibraryOfLayers
+from lol_data.model.build import make_model
+from lol_data.model.experts import Experts
+from lol_data.model.transformer import Transformer
 
 READINGS = ("cycle", "hold", "extrapolate")
 
 
-def deepen(model: LibraryOfLayers, depth: int, reading: str = "hold") -> LibraryOfLayers:
+def deepen(model: Transformer, depth: int, reading: str = "hold") -> Transformer:
     """A model of another depth, 1 or more, for evaluation; up to the trained depth it computes the same.
 
     It shares the storage of all weights but those per depth. Raises UsageError for a depth or reading that is none.
     """
     if reading not in READINGS:
         raise UsageError(f'"{reading}" is no reading of depths behind the trained ones; use {", ".join(READINGS)}')
+    if model.config.capacity < 1 and depth > model.config.depth:
+        raise UsageError("each depth of a Mixture-of-Depths has a router of its own; behind the trained ones is none")
     config = replace(model.config, depth=depth).validate()
     with torch.device("meta"):
-        deeper = LibraryOfLayers(config)
+        deeper = make_model(config)
     tensors = model.state_dict()
     for name, tensor in deeper.state_dict().items():
         if tensor.shape != tensors[name].shape:  # depth is the only difference
             tensors[name] = _read_on(tensors[name], depth, reading)
-    deeper.load_state_dict(tensors, assign=True)
+    own = deeper.state_dict()
+    deeper.load_state_dict({name: tensor for name, tensor in tensors.items() if name in own}, assign=True)
+    for module in deeper.modules():
+        if isinstance(module, Experts):  # counts are in no state
+            module.counts = torch.zeros_like(module.bias, dtype=torch.long)
     deeper.ops, deeper.tile = model.ops, model.tile
     deeper.matmul_dtype, deeper.attention_dtype = model.matmul_dtype, model.attention_dtype
     return deeper.train(model.training)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -68,32 +69,57 @@ def saved_by_growth(fixed: float, block: float, mean_depth: float, depth: float)
 @dataclass(frozen=True)
 class Parameters:
     """Numbers of weights. stored: all that a checkpoint holds, but the selection bias. non_embedding: without
-    embeddings and head. active: those that one token meets outside the embeddings, a block counted at every use."""
+    embeddings and head. active: those that one token meets outside the embeddings, a block counted at every use, and
+    of a mixture of experts those taken."""
 
     stored: int
     non_embedding: int
     active: int
 
 
-def block_parameters(config: ModelConfig) -> int:
-    """P_E, one block: qkv and out, 4 d^2, and SwiGLU, 3 d m."""
-    return 4 * config.width**2 + 3 * config.width * config.hidden
+def block_parameters(config: ModelConfig, experts: int = 1) -> int:
+    """P_E, one block: qkv and out, 4 d^2, and SwiGLU, 3 d m; with more than one expert so many of those, and d a router
+    row each."""
+    d = config.width
+    if experts == 1:
+        return 4 * d**2 + 3 * d * config.hidden
+    return 4 * d**2 + experts * (3 * d * config.expert_width + d)
+
+
+def active_block_parameters(config: ModelConfig, experts: int = 1) -> int:
+    """Those of them that one token meets."""
+    if experts == 1:
+        return block_parameters(config)
+    d = config.width
+    return 4 * d**2 + config.top * 3 * d * config.expert_width + experts * d
+
+
+def depth_router_parameters(config: ModelConfig) -> int:
+    """One router of a Mixture-of-Depths, the predictor included."""
+    d = config.width
+    mlp = 2 * d * d + d if config.depth_router == "mlp" else 0
+    predictor = (d // 2) * (d + 1) if config.depth_sampling == "predictor" else 0
+    return d + mlp + predictor
 
 
 def count_parameters(config: ModelConfig) -> Parameters:
-    """By formula; exact."""
-    d, learned = config.width, config.router != "fixed"
-    block, matrices = block_parameters(config), config.depth if config.router == "per_depth" else 1
-    fixed = (config.prelude + config.coda) * (block + 2 * d)
-    film, vectors = config.depth * 4 * d, config.depth * d if learned else 0
-    router = matrices * config.blocks * d if learned else 0
-    non_embedding = fixed + config.blocks * block + film + vectors + router + d
+    """By formula; exact but for `active` of a Mixture-of-Depths, which is a mean over tokens."""
+    d, routed = config.width, config.router != "fixed"
+    matrices = config.depth if config.router == "per_depth" else 1
+    outer, levels = config.prelude + config.coda, range(1, config.depth + 1)
+    film = 4 * d * config.depth if config.film == "depth" else 2 * d * config.blocks
+    turns = -(-config.depth // config.blocks) if config.inject else 0
+    some = sum(config.takes_some(level) for level in levels)
+    routers = (config.depth + matrices * config.blocks) * d if routed else 0
+    routers += some * depth_router_parameters(config)
+    non_embedding = outer * (block_parameters(config, config.experts) + 2 * d)
+    non_embedding += config.blocks * block_parameters(config, config.core_experts) + film + routers + d
+    non_embedding += 2 * d * d * config.inject
     head, prompt = config.vocabulary * d, config.prompt * d if config.prompt_embedding else 0
-    return Parameters(
-        stored=non_embedding + 2 * head + prompt,
-        non_embedding=non_embedding,
-        active=fixed + config.depth * block + film + d + head,
-    )
+    applied = sum(config.capacity if config.takes_some(level) else 1 for level in levels)
+    active = outer * (active_block_parameters(config, config.experts) + 2 * d) + 2 * d * d * turns
+    active += round(applied * active_block_parameters(config, config.core_experts)) + film + d + head
+    return Parameters(stored=non_embedding + 2 * head + prompt, non_embedding=non_embedding, active=active)
 
 
 @dataclass(frozen=True)
@@ -118,16 +144,41 @@ class Flops:
         return 3 * self.forward
 
 
-def flops_per_sequence(config: ModelConfig, length: int, depth: int | None = None) -> Flops:
-    """Of a sequence of `length` tokens, prompt included, at a core depth, by default the configuration's."""
+def flops_per_sequence(
+    config: ModelConfig, length: int, depth: int | None = None, capacity: float | None = None
+) -> Flops:
+    """Of a sequence of `length` tokens, prompt included, at a depth and a capacity, by default the configuration's.
+
+    A Mixture-of-Depths is taken to compute its capacity, as in training; its scores count, its last products with a
+    vector do not.
+    """
     depth = config.depth if depth is None else depth
-    d, behind, visible = config.width, length - config.prompt, length - config.field
-    windows = Windows(config.prompt, config.window, config.shift)
-    levels = range(1, depth + 1)
-    routed = sum(len(windows.slices(length, level)) for level in levels) if config.router != "fixed" else 0
-    uses = (config.prelude + depth) * length + config.coda * visible  # the field is dropped in front of the coda
-    products = block_parameters(config) * uses + config.blocks * d * routed + config.vocabulary * d * behind
-    field_pairs = core_attention_pairs(windows, config.prompt, 1) - attention_pairs([config.prompt - config.field])
-    pairs = (config.prelude + config.coda) * attention_pairs([visible]) + config.prelude * field_pairs
-    pairs += sum(core_attention_pairs(windows, length, level) for level in levels)
+    capacity = config.capacity if capacity is None else capacity
+    d, behind = config.width, length - config.prompt
+    hidden = config.field if config.field_readers == "router" else 0
+    visible, windows = length - hidden, Windows(config.prompt, config.window, config.shift)
+    outer, block = (active_block_parameters(config, experts) for experts in (config.experts, config.core_experts))
+    # A field that only the router reads reads the problem and itself.
+    field_pairs = attention_pairs([hidden]) + hidden * (config.prompt - hidden)
+    full = attention_pairs([visible])
+    products = outer * (config.prelude * length + config.coda * visible) + config.vocabulary * d * behind
+    pairs = config.prelude * (full + field_pairs) + config.coda * full
+    for level in range(1, depth + 1):
+        if config.router != "fixed":
+            products += config.blocks * d * len(windows.slices(length, level))
+        if config.inject and (level - 1) % config.blocks == 0:
+            products += 2 * d * d * length
+        if config.takes_some(level):
+            taken = math.ceil(capacity * length - 1e-9)
+            products += block * taken + (d * d if config.depth_router == "mlp" else 0) * length
+            products += d * (d // 2) * length if config.depth_sampling == "predictor" else 0
+            pairs += attention_pairs([taken])
+            continue
+        products += block * length
+        if config.attention == "windows":
+            pairs += core_attention_pairs(windows, length, level)
+        elif config.attention == "full":
+            pairs += full + field_pairs
+        else:
+            pairs += sum(min(slot, config.window) for slot in range(1, visible + 1)) + field_pairs
     return Flops(2 * products, 4 * d * pairs)

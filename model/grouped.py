@@ -1,4 +1,4 @@
-"""Matrix products in which every token meets the weights of its own block.
+"""Matrix products, above all those in which every token meets the weights of its own block.
 
 Rows are sorted by block once per depth (`Dispatch`), so that each block's rows lie together; a product is then one
 ordinary matmul per block that was chosen. A block that nobody chose gets no gradient at all (None, not zeros): Muon
@@ -11,8 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
-from torch.utils.weak import WeakIdKeyDictionary
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+def new_matrix(outputs: int, inputs: int, scale: float = 1.0) -> nn.Parameter:
+    """Normal weights (outputs, inputs) that keep the size of what comes in, times a scale."""
+    return nn.Parameter(torch.randn(outputs, inputs) * (scale * inputs**-0.5))
+
+
+def linear(x: Tensor, weight: Tensor) -> Tensor:
+    """x W^T in the dtype of x."""
+    return F.linear(x, weight.to(x.dtype))
 
 
 @dataclass(frozen=True)
@@ -115,24 +125,10 @@ class _Unsort(torch.autograd.Function):
         return ctx.dispatch.spread(grad), None
 
 
-_CASTS = WeakIdKeyDictionary()  # weight -> (its state when it was converted, the converted one)
-
-
-def _cast(weight: Tensor, dtype: torch.dtype) -> Tensor:
-    """A weight in another number format: every depth of every micro-batch of a step takes the same one."""
-    if weight.dtype == dtype:
-        return weight
-    state = (weight._version, weight.data_ptr(), dtype)
-    known = _CASTS.get(weight)
-    if known is None or known[0] != state:
-        known = _CASTS[weight] = (state, weight.detach().to(dtype))
-    return known[1]
-
-
 class _GroupedLinear(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x: Tensor, sizes: list[int], *weights: Tensor) -> Tensor:
-        used = [_cast(weight, x.dtype) if size else None for weight, size in zip(weights, sizes, strict=True)]
+        used = [weight.to(x.dtype) if size else None for weight, size in zip(weights, sizes, strict=True)]
         out = x.new_empty(len(x), weights[0].shape[0])
         for rows, part, weight in zip(x.split(sizes), out.split(sizes), used, strict=True):
             if weight is not None:

@@ -1,167 +1,81 @@
-"""The Library-of-Layers Transformer (arXiv 2611.03526): fixed layers around a core whose blocks are chosen at run time.
+"""The Library-of-Layers core (arXiv 2611.03526): blocks that are chosen at run time.
 
-    tokens -> embedding -> prelude -> core depth 1 .. D -> coda -> logits of the suffix
-
-At each depth of the core the sequence is cut into windows; each window takes one block of the library, chosen from the
-windows before it, and attention stays inside the window (algorithm 1 of the notes). Window 0 is the whole prompt.
-
-A row is one document: there is no packing, so neither attention nor the router's summaries can mix two.
+At each depth the sequence is cut into windows; each window takes one block of the library, chosen from the windows
+before it, and attention stays inside the window (algorithm 1 of the notes). Window 0 is the whole prompt.
 `docs/equations.md` says where each equation of the notes lives.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lol_data.model.config import ModelConfig
 from lol_data.model.grouped import Dispatch, grouped_linear
-from lol_data.model.layers import Block, FixedLayer, KeyValueCache, Span, apply_block, linear
-from lol_data.model.ops import PLAIN, Ops
-from lol_data.model.routing import Choice, ForcedPath, make_router, prefix_means, window_means
-from lol_data.model.windows import Windows
+from lol_data.model.layers import KeyValueCache, apply_block
+from lol_data.model.routing import Choice, ForcedPath, prefix_means, window_means
+from lol_data.model.span import Span
+from lol_data.model.transformer import LevelWindows, Transformer
 
 
-@dataclass
-class Prefill:
-    """What a pass leaves for decoding: caches of the fixed layers, and window 0's mean at every depth."""
+class OpenWindow:
+    """One depth while decoding: the window that the next token falls into, its block and gate, its keys and values,
+    and the running sums of equation (10)."""
 
-    prelude: list[KeyValueCache]
-    means: list[Tensor]
-    coda: list[KeyValueCache]
+    def __init__(self, cache: KeyValueCache, decay: float):
+        self.cache, self.decay = cache, decay
+        self.weight = 1.0  # of all closed windows
+        self.count = 0  # a, positions in the open window
+        self.number = 0  # k; window 0 is the prompt, already closed
+        self.choice: Choice | None = None
+        self.dispatch: Dispatch | None = None
+
+    def start(self, first_mean: Tensor) -> None:
+        """first_mean: of the prompt, (B, d)."""
+        self.closed_means = first_mean  # B of equation (10), (B, d)
+        self.inputs = torch.zeros_like(first_mean)  # A of equation (10), (B, d)
+
+    def open_next(self) -> Tensor:
+        """Close the open window if there is one and return the next one's router input r, (B, 1, d)."""
+        if self.count:
+            self.closed_means = torch.add(self.inputs / self.count, self.closed_means, alpha=self.decay)
+            self.weight = self.decay * self.weight + 1
+        self.inputs, self.count, self.cache.length = torch.zeros_like(self.inputs), 0, 0
+        self.number += 1
+        return (self.closed_means / self.weight)[:, None]
+
+    def keep(self, rows: Tensor) -> None:
+        """Drop all sequences of the batch but these."""
+        self.closed_means, self.inputs = self.closed_means[rows], self.inputs[rows]
+        self.cache.keep(rows)
+        if self.choice is not None:
+            choice = self.choice
+            self.choice = Choice(choice.ids[rows], choice.gates[rows], choice.probabilities[rows])
+            self.dispatch = Dispatch.of(self.choice.ids.flatten(), choice.probabilities.shape[-1])
 
 
-@dataclass(frozen=True)
-class LevelWindows:
-    """K windows of each sequence at one depth.
-
-    slices: [start, end) in slots. window: int64 (M,), b K + k of each row; rows of the filling, which come last, follow
-    the last token into its window. tokens: rows that are no filling.
-    """
-
-    slices: list[tuple[int, int]]
-    window: Tensor
-    tokens: int
-
-    @staticmethod
-    def of(slices: list[tuple[int, int]], span: Span) -> LevelWindows:
-        """The windows of the sequences of a pass."""
-        device, (batch, length) = span.cos.device, span.shape
-        lengths = torch.tensor([end - start for start, end in slices], device=device)
-        numbers = torch.arange(len(slices), device=device)
-        of_slot = torch.repeat_interleave(numbers, lengths, output_size=length)
-        window = (torch.arange(batch, device=device)[:, None] * len(slices) + of_slot).flatten()
-        if span.rows is None:
-            return LevelWindows(slices, window, len(window))
-        rows = torch.arange(len(span.rows.source), device=device)
-        tokens = len(rows) - len(span.rows.filling)
-        return LevelWindows(slices, window[span.rows.source[rows.clamp(max=tokens - 1)]], tokens)
-
-
-class LibraryOfLayers(nn.Module):
-    """See the module's text; every tensor is named and shaped by `ModelConfig`."""
+class LibraryOfLayers(Transformer):
+    """See the module's text."""
 
     def __init__(self, config: ModelConfig):
-        super().__init__()
-        self.config = config.validate()
-        self.windows = Windows(config.prompt, config.window, config.shift)
+        super().__init__(config)
         d = config.width
-        self.embedding = nn.Embedding(config.vocabulary, d)
-        nn.init.normal_(self.embedding.weight, std=0.5)
-        self.prompt_embedding = nn.Parameter(torch.randn(config.prompt, d) * 0.5) if config.prompt_embedding else None
-        self.prelude = nn.ModuleList(FixedLayer(d, config.hidden) for _ in range(config.prelude))
-        self.library = nn.ModuleList(Block(d, config.hidden) for _ in range(config.blocks))
         # FiLM, equation (9): per depth and sublayer (attention, feed-forward).
         self.film_scale = nn.Parameter(torch.ones(config.depth, 2, d))
         self.film_offset = nn.Parameter(torch.zeros(config.depth, 2, d))
-        # e_l, equation (5); a fixed path has no use for it
-        learned = config.router != "fixed"
-        self.depth_vector = nn.Parameter(torch.randn(config.depth if learned else 0, d) * 0.5, requires_grad=learned)
-        self.router = make_router(config)
-        self.coda = nn.ModuleList(FixedLayer(d, config.hidden) for _ in range(config.coda))
-        self.final_norm = nn.Parameter(torch.ones(d))
-        self.head = nn.Parameter(torch.randn(config.vocabulary, d) * 0.02)
-        # How to compute, not what: kept out of the configuration and of checkpoints.
-        self.ops: Ops = PLAIN
-        self.matmul_dtype = self.attention_dtype = torch.float32
-        self.tile = 1  # see `Dispatch.of`
+        self.depth_vector = nn.Parameter(torch.randn(config.depth, d) * 0.5)  # e_l, equation (5)
 
-    @property
-    def device(self) -> torch.device:
-        """Where the weights are."""
-        return self.head.device
-
-    def forward(
-        self,
-        tokens: Tensor,
-        depth: int | None = None,
-        forced: ForcedPath | None = None,
-        prefill: Prefill | None = None,
-        lengths: Tensor | None = None,
-    ) -> tuple[Tensor, list[Choice]]:
-        """Logits of the suffix and the routes taken.
-
-        tokens: integers (B, T), T >= P, in text order, padded at the end only. depth: core applications, default D.
-        forced: a path to follow instead of the router's. prefill: filled on the way when given (T must be P). lengths:
-        int64 (B,), P or more; tokens behind them are not computed, and their logits and windows are of no use.
-        Returns fp32 logits (B, T - P, V), those at position i predicting token i + 1, and one Choice per depth.
-        """
-        config = self.config
-        batch, length = tokens.shape
-        if length < config.prompt:
-            raise ValueError(f"{length} tokens; the prompt alone has {config.prompt}")
-        if not 1 <= (depth or config.depth) <= config.depth:
-            raise ValueError(f"depth {depth}; the model was made for 1 to {config.depth}")
-        h, span = self.open(tokens, lengths)
-        for index, layer in enumerate(self.prelude):
-            h = layer(h, span, prefill.prelude[index] if prefill else None)
-        choices = []
-        for level in range(1, (depth or config.depth) + 1):
-            windows = LevelWindows.of(self.windows.slices(length, level), span)
-            choice = self.route(h, level, windows, span, forced, prefill)
-            h = self.run_windows(h, level, windows, choice, span)
-            choices.append(choice)
-        kept, span = span.part(config.field, length, self.tile)
-        h = kept.sort(h)
-        for index, layer in enumerate(self.coda):
-            h = layer(h, span, prefill.coda[index] if prefill else None)
-        kept, span = span.part(config.prompt - config.field, span.shape[1], self.tile)
-        logits = span.unsort(self.read_out(kept.sort(h)))
-        return logits.view(batch, length - config.prompt, config.vocabulary), choices
-
-    def open(self, tokens: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Span]:
-        """Embedded rows in slot order, fp32 (M, d), and what is to be known of them; arguments as of `forward`."""
-        field, problem = self.config.field, self.config.prompt - self.config.field
-        batch, length = tokens.shape
-        positions = torch.arange(length, device=self.device)
-        positions = torch.cat([positions[problem : problem + field], positions[:problem], positions[problem + field :]])
-        mask = torch.ones(batch, length, dtype=torch.bool, device=self.device)
-        if lengths is not None:
-            mask = positions < lengths[:, None]
-        rows = self.rows_of(mask)
-        tokens, everywhere = tokens[:, positions].flatten(), positions.repeat(batch)
-        if rows is not None:
-            tokens, everywhere = tokens[rows.source], everywhere[rows.source]
-        return self.embed(tokens, everywhere), self.span(positions, field, batch, rows)
-
-    def rows_of(self, mask: Tensor) -> Dispatch | None:
-        """Rows for the slots that a mask, bool (B, T), keeps."""
-        if mask.numel() % self.tile == 0 and bool(mask.all()):
-            return None
-        return Dispatch.keep(mask.flatten(), self.tile)
-
-    def embed(self, tokens: Tensor, positions: Tensor) -> Tensor:
-        """Input states, fp32 (M, d), of tokens (M,) that stand at positions (M,)."""
-        h = self.embedding(tokens.long())
-        if self.prompt_embedding is None:
-            return h
-        inside = positions < self.config.prompt
-        own = F.embedding(positions.clamp(max=self.config.prompt - 1), self.prompt_embedding)
-        return torch.addcmul(h, own, inside[:, None].to(h.dtype))
+    def run_depth(
+        self, h: Tensor, start: Tensor, level: int, span: Span, forced: ForcedPath | None, state: Any
+    ) -> tuple[Tensor, Choice]:
+        """As in `Transformer`; `start` is not read again."""
+        windows = LevelWindows.of(self.windows.slices(span.shape[1], level), span)
+        choice = self.route(h, level, windows, span, forced, state)
+        return self.run_windows(h, level, windows, choice, span), choice
 
     def route(
         self,
@@ -170,49 +84,51 @@ class LibraryOfLayers(nn.Module):
         windows: LevelWindows,
         span: Span,
         forced: ForcedPath | None = None,
-        prefill: Prefill | None = None,
+        state: OpenWindow | None = None,
     ) -> Choice:
-        """The routes that rows h (M, d) take at a depth. A fixed path reads nothing of them."""
+        """The routes that the windows of rows h (M, d) take at a depth."""
         batch, count = span.shape[0], len(windows.slices)
-        r = h.new_empty(batch, count, 0)
-        if len(self.depth_vector) or prefill:
-            means = window_means(h, windows.window[: windows.tokens], batch * count).view(batch, count, -1)
-            if prefill:
-                prefill.means.append(means[:, 0])
-        if len(self.depth_vector):
-            opening = torch.arange(batch, device=h.device) * span.shape[1] + self.config.field
-            first = h[opening if span.rows is None else span.rows.place[opening]]
-            r = prefix_means(means, first, self.depth_vector[level - 1], self.config.summary_decay)
+        means = window_means(h, windows.window[: windows.tokens], batch * count).view(batch, count, -1)
+        if state:
+            state.start(means[:, 0])
+        opening = torch.arange(batch, device=h.device) * span.shape[1] + span.hidden
+        first = h[opening if span.rows is None else span.rows.place[opening]]
+        r = prefix_means(means, first, self.depth_vector[level - 1], self.config.summary_decay)
         return self.router(r, level, forced=forced)
 
-    def read_out(self, h: Tensor) -> Tensor:
-        """Logits, fp32 (M, V), of rows h (M, d)."""
-        return linear(self.ops.norm_film(h, self.final_norm, None, self.matmul_dtype), self.head).float()
-
-    def span(self, positions: Tensor, field: int, batch: int, rows: Dispatch | None = None) -> Span:
-        """The rotary angles and settings of a pass over the given positions, int64 (T,), of every sequence."""
-        half = self.config.width // (2 * self.config.heads)
-        rates = self.config.rope_base ** (-torch.arange(half, device=positions.device, dtype=torch.float32) / half)
-        angles = positions[:, None].float() * rates
-        return Span(
-            rows,
-            (batch, len(positions)),
-            angles.cos(),
-            angles.sin(),
-            field,
-            self.config.prompt,
-            self.config.heads,
-            self.ops,
-            self.matmul_dtype,
-            self.attention_dtype,
-        )
-
     def run_windows(self, h: Tensor, level: int, windows: LevelWindows, choice: Choice, span: Span) -> Tensor:
-        """One depth of the core on rows h (M, d) -> (M, d)."""
+        """One depth of the core on rows h (M, d) -> (M, d), along the given routes."""
+        if level <= self.cut and torch.is_grad_enabled() and span.shape[1] > self.config.prompt:
+            return self._run_cut_off(h, level, windows, choice, span)
+        return self._run(h, level, windows, choice, span)
+
+    def _run(self, h: Tensor, level: int, windows: LevelWindows, choice: Choice, span: Span) -> Tensor:
         gates = choice.gates.flatten().index_select(0, windows.window)
         dispatch = Dispatch.of(choice.ids.flatten()[windows.window], self.config.blocks, self.tile)
         rows = dispatch if span.rows is None else span.rows.then(dispatch)
-        return self.run_blocks(h, level, dispatch, gates, lambda qkv: span.attend(qkv, windows.slices, rows), span)
+        attention = partial(span.attend, slices=windows.slices, rows=rows)
+        return self.run_blocks(h, level, dispatch, gates, attention, span)
+
+    def _run_cut_off(self, h: Tensor, level: int, windows: LevelWindows, choice: Choice, span: Span) -> Tensor:
+        """The same values with a gradient for window 0 alone, which reads only itself and so can be computed apart.
+
+        What is cut off needs no memory and no backward pass; the prelude then learns from the prompt alone.
+        """
+
+        def run(first: int, last: int) -> tuple[Tensor, Dispatch]:
+            begin, end = windows.slices[first][0], windows.slices[last - 1][1]
+            kept, part = span.part(begin, end)
+            own = LevelWindows.of([(start - begin, stop - begin) for start, stop in windows.slices[first:last]], part)
+            cut = slice(first, last)
+            chosen = Choice(choice.ids[:, cut], choice.gates[:, cut], choice.probabilities[:, cut])
+            return kept.unsort(self._run(kept.sort(h), level, own, chosen, part)), kept
+
+        front, kept = run(0, 1)
+        with torch.no_grad():
+            behind, _ = run(1, len(windows.slices))
+        in_front = torch.zeros(len(h), 1, dtype=torch.bool, device=h.device)
+        in_front[kept.source[: len(kept.source) - len(kept.filling)]] = True
+        return torch.where(in_front, front, behind)
 
     def run_blocks(
         self,
@@ -227,13 +143,46 @@ class LibraryOfLayers(nn.Module):
 
         attention: what each row read, from the queries, keys and values of all, in the order of the blocks.
         """
+
+        def product(x: Tensor, name: str) -> Tensor:
+            weights = (getattr(block, name) for block in self.library)
+            return grouped_linear(x, dispatch.sizes, [span.cast(weight) for weight in weights])
+
         h = dispatch.sort(h)
         _, attended, fed = apply_block(
             h,
             self.film_scale[level - 1],
             self.film_offset[level - 1],
-            lambda x, name: grouped_linear(x, dispatch.sizes, [getattr(block, name) for block in self.library]),
+            product,
             attention,
             span,
         )
         return dispatch.unsort(span.ops.gate(h, dispatch.sort(gates)[:, None], attended, fed))
+
+    def new_states(self, batch: int, capacity: int, depth: int) -> list[OpenWindow]:
+        """As in `Transformer`."""
+        window, head = self.config.window, self.config.width // self.config.heads
+        shape = batch, self.config.heads, window, head, self.attention_dtype, self.device
+        return [OpenWindow(KeyValueCache(*shape), self.config.summary_decay) for _ in range(depth)]
+
+    def step_depth(
+        self,
+        h: Tensor,
+        start: Tensor,
+        level: int,
+        position: int,
+        span: Span,
+        forced: ForcedPath | None,
+        state: Any,
+    ) -> tuple[Tensor, Choice]:
+        """As in `Transformer`. Only a window that is full joins the history, never the half one in which a prefill or a
+        step happens to end."""
+        if state.choice is None or self.windows.starts(position, level):
+            r = state.open_next()
+            state.choice = self.router(r, level, state.number, forced, before=state.choice)
+            state.dispatch = Dispatch.of(state.choice.ids.flatten(), self.config.blocks)
+        assert state.dispatch is not None
+        state.inputs = state.inputs + h
+        state.count += 1
+        attention = partial(span.attend, slices=[(0, 1)], rows=state.dispatch, cache=state.cache)
+        return self.run_blocks(h, level, state.dispatch, state.choice.gates[:, 0], attention, span), state.choice

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from lol_data.model.config import ModelConfig
+from lol_data.model.depths import Taken
 
 
 @dataclass(frozen=True)
@@ -15,12 +16,13 @@ class Choice:
     """The route of every window at one depth; K windows.
 
     ids: int64 (B, K). gates: fp32 (B, K), the raw probability of the block taken, unless a forced path gives it.
-    probabilities: fp32 (B, K, L), raw.
+    probabilities: fp32 (B, K, L), raw. taken: which tokens the depth took, where it does not take all.
     """
 
     ids: Tensor
     gates: Tensor
     probabilities: Tensor
+    taken: Taken | None = None
 
 
 @dataclass(frozen=True)

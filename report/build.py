@@ -10,6 +10,7 @@ import numpy as np
 
 from lol_data.errors import LolDataError, UsageError
 from lol_data.evaluators.diagnostics import Sequences, decoded_sequences, diagnose, write_diagnostics
+from lol_data.model.lol import LibraryOfLayers
 from lol_data.ragged import Ragged
 from lol_data.report.material import EVAL, Result, read_material
 from lol_data.report.page import report_page
@@ -46,6 +47,8 @@ def diagnose_run(
     dataset = _dataset(about, data)
     layout = dataset_layout(dataset, RunConfig.from_json(about["config"]).strategy_field)
     model, checkpoint = load_trained(run, layout, pick_device(device), note)
+    if not isinstance(model, LibraryOfLayers):
+        raise UsageError(f"{run}: its path is fixed, so there are no routes to look into")
     validation, test = dataset.read_split("validation", template_problems), dataset.read_split("test", n)
     for split, traced in (("validation", validation), ("test", test)):
         if not len(traced):

@@ -302,3 +302,16 @@ def test_stats_show_export(run, home, tmp_path, monkeypatch):
     assert code == 0 and len(verdicts) == 100 and all(verdict["joint"] for verdict in verdicts)
     code, _, err = run("export", "datasets/maze4", "--format", "text", "--out", tmp_path / "x.jsonl")
     assert code == 4 and "is there already" in err
+
+
+def test_a_rival_without_a_router(run, home, tmp_path, monkeypatch):
+    monkeypatch.chdir(home)
+    assert run("train", "--config", "mod-moe", "--out", tmp_path / "run", *TINY, "--set=model.blocks=2")[0] == 0
+    code, out, _ = run("eval", "--run", tmp_path / "run", "--protocol", "all", "--n", 5, "--json")
+    assert code == 0
+    assert [each["protocol"] for each in json.loads(out)["protocols"]] == ["prompted", "neutral"]
+    for command in (["eval", "--forced-path", "--run"], ["intervene", "--run"], ["diagnose"]):
+        code, _, err = run(*command, tmp_path / "run")
+        assert code == 2 and "its path is fixed" in err
+    code, out, _ = run("report", tmp_path / "run")
+    assert code == 0 and "report.html" in out

@@ -6,13 +6,17 @@ however many processes shared them.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
+from lol_data.model.experts import Experts
 from lol_data.model.routing import Choice
 from lol_data.model.windows import Windows
+from lol_data.training import distributed
 from lol_data.training.health import real_windows
 
 
@@ -40,3 +44,19 @@ def auxiliary_loss(choices: list[Choice], load: Tensor, windows: Windows, length
 def count_windows(windows: Windows, lengths: NDArray[np.int64], depth: int) -> int:
     """Windows of sequences of the given lengths, longer than the prompt, over all depths."""
     return sum(int((windows.index_behind(lengths - 1, level) + 1).sum()) for level in range(1, depth + 1))
+
+
+def balance_experts(model: nn.Module, step: float) -> dict[str, Any]:
+    """The same rule for every mixture of experts, by the tokens that each expert got in this step, which are then
+    forgotten; returns the least and the greatest share of all."""
+    shares = []
+    for module in model.modules():
+        if isinstance(module, Experts):
+            distributed.add_up(module.counts)
+            move_bias(module.bias, module.counts, step)
+            shares.append(module.counts / module.counts.sum())
+            module.counts.zero_()
+    if not shares:
+        return {}
+    every = torch.cat(shares)
+    return {"least_expert": round(every.min().item(), 4), "most_expert": round(every.max().item(), 4)}

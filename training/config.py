@@ -31,7 +31,6 @@ class TrainConfig:
     steps: int = 2000  # optimiser steps
     batch: int = 128  # sequences per step
     micro_batch: int = 64  # sequences per forward pass, for memory; without noise the gradient is the same for any
-    pool: int = 1  # steps whose sequences are sorted by length together, which pads less; 1: every step draws alone
     muon_rate: float = 0.02  # peak learning rate of Muon, for the matrices of the blocks
     adam_rate: float = 3e-3  # peak learning rate of AdamW, for embeddings, head, norms and vectors
     router_rate: float = 3e-4  # the same for the router; a fast one saturates, and a saturated one learns nothing more
@@ -44,6 +43,12 @@ class TrainConfig:
     auxiliary_weight: float = 0.01  # of that term, which is 1 where loads or probabilities are even
     bias_rate: float = 3e-5  # step of the selection bias (sign rule); the bias must stay small against probabilities
     bias_fade: float = 0.5  # last share of the run over which that step fades to 0
+    expert_bias_rate: float = 1e-3  # the same for mixtures of experts
+    capacity_warmup: float = 0.0  # share of the run in which a Mixture-of-Depths takes all; it comes down as long again
+    guess_weight: float = 0.01  # of the loss by which it learns to foretell what it takes
+    depth_balance_weight: float = 0.0  # of the squared distance of its mean probability from its capacity
+    depth_entropy_weight: float = 0.0  # of its probabilities' entropy, which is rewarded
+    router_clip: float = 0.0  # largest gradient norm of all routers, before that of all weights; 0: none of its own
     problems: int = 0  # training problems to load, 0 for all
     precision: str = "auto"  # "fp32", "bf16", or bf16 where this machine multiplies faster in it
     compile: str = "auto"  # "yes", "no", or yes where a compiler is at hand and the run is long enough
@@ -55,17 +60,19 @@ class TrainConfig:
 
     def validate(self) -> TrainConfig:
         """Returns itself; raises UsageError naming the field that is wrong."""
-        sizes = ("steps", "batch", "micro_batch", "pool")
+        sizes = ("steps", "batch", "micro_batch")
         for name in (*sizes, "checkpoint_every", "keep", "validate_every", "validation_problems"):
             if getattr(self, name) < 1:
                 raise UsageError(f"train.{name} is {getattr(self, name)}; it must be 1 or more")
         for name in ("muon_rate", "adam_rate", "router_rate", "clip"):
             if not getattr(self, name) > 0:
                 raise UsageError(f"train.{name} is {getattr(self, name)}; it must be positive")
-        for name in ("weight_decay", "warmup", "backward_depth", "auxiliary_weight", "bias_rate", "problems", "seed"):
+        positive = ("weight_decay", "warmup", "backward_depth", "auxiliary_weight", "bias_rate", "expert_bias_rate")
+        more = ("guess_weight", "depth_balance_weight", "depth_entropy_weight", "router_clip", "problems", "seed")
+        for name in (*positive, *more):
             if not getattr(self, name) >= 0:  # NaN too
                 raise UsageError(f"train.{name} is {getattr(self, name)}; it must not be negative")
-        for name in ("growth", "bias_fade"):
+        for name in ("growth", "bias_fade", "capacity_warmup"):
             if not 0 <= getattr(self, name) <= 1:
                 raise UsageError(f"train.{name} is {getattr(self, name)}; it must lie between 0 and 1")
         for name, choices in WORDS.items():

@@ -4,11 +4,8 @@ All problems of a split are held as flat uint8 tensors, on the device that train
 in bulk. Which samples a step sees is a pure function of (seed, step), so a run that is resumed goes on with exactly the
 samples it would have seen. Sample p * 5 + s is problem p under strategy s.
 
-Little padding: the draws of several consecutive steps, a pool, are sorted by length and cut into micro-batches, each
-padded to its own longest. Every step takes one micro-batch of each band of lengths (with two a step: one of the shorter
-half, one of the longer), which one is drawn at random. Each sample of the pool is thus equally likely in each of its
-steps, and every one is taken once; but a micro-batch holds sequences of almost one length, so the samples of a step are
-no longer independent of each other. A pool of one step is a plain independent draw.
+A step's samples are sorted by length before they are cut into micro-batches: padding is not computed but in attention,
+and there the less of it, the better.
 """
 
 from __future__ import annotations
@@ -126,23 +123,7 @@ def split_by_length(sequences: Sequences, samples: NDArray[np.int64], size: int)
 
 
 def step_micro_batches(
-    sequences: Sequences, batch: int, micro_batch: int, pool: int, seed: int, step: int
+    sequences: Sequences, batch: int, micro_batch: int, seed: int, step: int
 ) -> list[NDArray[np.int64]]:
-    """The samples of each micro-batch of one step, `batch` in all, from pools of `pool` steps (see the module's text).
-
-    A step that is a single micro-batch would hold one length only: it is always an independent draw.
-    """
-    parts = -(-batch // micro_batch)
-    if parts == 1:
-        pool = 1
-    number, place = divmod(step, pool)
-    samples = step_samples(len(sequences), pool * batch, seed, number)
-    samples = samples[np.argsort(sequences.lengths(samples), kind="stable")]
-    sizes = np.full(parts, batch // parts)
-    sizes[: batch % parts] += 1
-    generator = _generator(seed, number, pool)  # three integers, so that it is never an epoch's
-    chosen = []
-    for band in np.split(samples, np.cumsum(pool * sizes)[:-1]):
-        turns = generator.permutation(pool)
-        chosen.append(band.reshape(pool, -1)[turns[place]])
-    return chosen
+    """The samples of each micro-batch of one step, `batch` in all."""
+    return split_by_length(sequences, step_samples(len(sequences), batch, seed, step), micro_batch)

@@ -19,7 +19,6 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from lol_data.errors import LolDataError
-from lol_data.model.lol import LibraryOfLayers
 
 T = TypeVar("T")
 
@@ -117,11 +116,3 @@ def add_up_gradients(parameters: Iterable[nn.Parameter]) -> None:
     parts = flat.split([parameter.numel() for parameter in shared])
     for parameter, part in zip(shared, parts, strict=True):
         parameter.grad = part.view_as(parameter)
-
-
-@torch.no_grad()
-def skip_noise(model: LibraryOfLayers, rows: int, length: int, depth: int) -> None:
-    """Draw the router's noise of a micro-batch that another process computes, so that ours gets its own."""
-    for level in range(1, depth + 1):
-        windows = len(model.windows.slices(length, level))
-        model.router(torch.zeros(rows, windows, model.config.width, device=model.device), level)

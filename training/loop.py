@@ -24,21 +24,30 @@ from torch import Tensor
 from tqdm import tqdm
 
 from lol_data import __version__
-from lol_data.errors import LolDataError
+from lol_data.errors import LolDataError, UsageError
+from lol_data.model.build import make_model
+from lol_data.model.fixed_path import FixedPath
 from lol_data.model.grouped import rows_for
 from lol_data.tokenization.vocabulary import PAD
 from lol_data.training import distributed
-from lol_data.training.balance import auxiliary_loss, count_windows, move_bias
+from lol_data.training.balance import auxiliary_loss, balance_experts, count_windows, move_bias
 from lol_data.training.checkpoint import load_model, load_optimizers, newest_checkpoint, save_checkpoint
 from lol_data.training.config import RunConfig
 from lol_data.training.data import Sequences, split_by_length, step_micro_batches
+from lol_data.training.depths import DepthStatistics, depth_loss
 from lol_data.training.health import PathAgreement, RouteStatistics, Watch
 from lol_data.training.machine import apply, choose
-from lol_data.training.optimizer import build_optimizers, set_learning_rate
+from lol_data.training.optimizer import build_optimizers, router_parameters, set_learning_rate
 from lol_data.training.run_folder import DIVERGED, METRICS, cut_metrics, note_divergence, open_run
-from lol_data.training.schedule import bias_step_at, depth_at, learning_rate_factor, step_flops, undifferentiated
+from lol_data.training.schedule import (
+    bias_step_at,
+    capacity_at,
+    depth_at,
+    learning_rate_factor,
+    step_flops,
+    undifferentiated,
+)
 from lol_data.training.tensorboard import tensorboard_log
-from lol_data.training.truncation import TruncatedLibrary
 
 
 class DivergedError(LolDataError):
@@ -67,7 +76,12 @@ class Trainer:
         self.config, self.train = config, train
         self.sequences, self.validation, self.device = sequences.to(device), validation.to(device), device
         model_config = config.model_config(sequences.layout.vocabulary, sequences.layout.prompt_length)
-        self.model = TruncatedLibrary(model_config).to(device)
+        if train.backward_depth and model_config.router == "fixed" and not model_config.inject:
+            raise UsageError(
+                "train.backward_depth cuts the prelude off from its gradient on a fixed path without model.inject; "
+                "leave it at 0"
+            )
+        self.model = make_model(model_config).to(device)
         self.optimizers = build_optimizers(
             self.model, train.muon_rate, train.adam_rate, train.router_rate, train.weight_decay
         )
@@ -84,11 +98,10 @@ class Trainer:
         """One optimiser step; returns its metrics. Raises DivergedError when the loss is not finite."""
         train, model, step = self.train, self.model, self.step
         started = time.perf_counter()
-        torch.manual_seed(hash_seed(train.seed, step))  # the router's noise
         factor = learning_rate_factor(step, train.steps, train.warmup)
         set_learning_rate(self.optimizers, factor)
         depth = depth_at(step, train.steps, model.config.depth, train.growth)
-        parts = step_micro_batches(self.sequences, train.batch, train.micro_batch, train.pool, train.seed, step)
+        parts = step_micro_batches(self.sequences, train.batch, train.micro_batch, train.seed, step)
         samples = np.concatenate(parts)
         prompt = model.config.prompt
         lengths = self.sequences.lengths(samples)
@@ -96,6 +109,10 @@ class Trainer:
         statistics = RouteStatistics(depth, model.config.blocks, self.device)
         model.train()
         model.cut = undifferentiated(depth, train.backward_depth)
+        capacity = capacity_at(step, train.steps, model.config.capacity, train.capacity_warmup)
+        if isinstance(model, FixedPath):
+            model.capacity = capacity
+        tokens_taken = DepthStatistics(model.config, depth, self.device)
         total, auxiliary = torch.zeros(2, device=self.device)
         if train.balance == "auxiliary":
             load = torch.tensor(self.load, dtype=torch.float32, device=self.device) / sum(self.load)
@@ -106,8 +123,8 @@ class Trainer:
             slots += len(part) * longest
             rows += rows_for(int(self.sequences.lengths(part).sum()), len(part) * longest, model.tile)
             if number % distributed.count() != distributed.number():
-                distributed.skip_noise(model, len(part), longest, depth)
                 continue
+            torch.manual_seed(noise_seed(train.seed, step, number))
             batch = self.sequences.gather(part)
             tokens = batch.tokens
             logits, choices = model(tokens, depth, lengths=batch.lengths)
@@ -117,10 +134,15 @@ class Trainer:
                 term = weight * auxiliary_loss(choices, load, model.windows, longest, batch.lengths)
                 auxiliary += term.detach()
                 loss = loss + term
+            if any(choice.taken for choice in choices):
+                loss = loss + depth_loss(choices, train, capacity, int(lengths.sum()), len(samples))
             loss.backward()
+            tokens_taken.add(choices)
             statistics.add(choices, model.windows, longest, batch.lengths)
-        distributed.add_up(total, auxiliary, statistics.counts, statistics.sums)
+        distributed.add_up(total, auxiliary, statistics.counts, statistics.sums, tokens_taken.sums)
         distributed.add_up_gradients(model.parameters())
+        if train.router_clip:
+            torch.nn.utils.clip_grad_norm_(router_parameters(model), train.router_clip)
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), train.clip)
         value = total.item()
         if not math.isfinite(value) or not math.isfinite(norm):
@@ -132,13 +154,14 @@ class Trainer:
         self.load = counts.tolist()
         if train.balance == "bias":
             move_bias(model.router.bias, counts, self.bias_step())
+        expert_loads = balance_experts(model, self.bias_step(train.expert_bias_rate))
         self.step += 1
         self.tokens_seen += int(lengths.sum())
         line = {
             "step": self.step,
             "loss": round(value, 6),
             "depth": depth,
-            "flops": step_flops(model.config, lengths, depth, model.cut),
+            "flops": step_flops(model.config, lengths, depth, model.cut, capacity),
             "rate": round(factor, 5),
             "gradient_norm": round(float(norm), 4),
             "tokens": self.tokens_seen,
@@ -146,6 +169,8 @@ class Trainer:
             "padding": round(1 - int(lengths.sum()) / rows, 4),
             "attention_padding": round(1 - int(lengths.sum()) / slots, 4),
             **statistics.metrics(model.router.bias),
+            **expert_loads,
+            **tokens_taken.metrics(),
         }
         if train.balance == "auxiliary":
             line["auxiliary_loss"] = round(auxiliary.item(), 6)
@@ -153,21 +178,24 @@ class Trainer:
             line["warnings"] = warnings
         return line
 
-    def bias_step(self) -> float:
-        """The sign rule's step size at the current step."""
-        return bias_step_at(self.step, self.train.steps, self.train.bias_rate, self.train.bias_fade)
+    def bias_step(self, rate: float | None = None) -> float:
+        """The sign rule's step size at the current step; rate: at the start, by default that of blocks."""
+        rate = self.train.bias_rate if rate is None else rate
+        return bias_step_at(self.step, self.train.steps, rate, self.train.bias_fade)
 
     def validation_loss(self, depth: int | None = None) -> float:
         """Mean loss per suffix token over the validation problems, all strategies, without noise."""
         return self.validate(depth)["validation_loss"]
 
     @torch.inference_mode()
-    def validate(self, depth: int | None = None) -> dict[str, float]:
-        """The validation loss, and the share of windows whose own route is that of their strategy's template."""
+    def validate(self, depth: int | None = None) -> dict[str, Any]:
+        """The validation loss, and the share of windows whose own route is that of their strategy's template; of a
+        Mixture-of-Depths also what it took."""
         self.model.eval()
         windows, blocks = self.model.windows, self.model.config.blocks
         samples = np.arange(len(self.validation))
         lengths, strategies = self.validation.lengths(samples), len(self.validation.layout.strategies)
+        tokens_taken = DepthStatistics(self.model.config, depth or self.model.config.depth, self.device)
         paths = PathAgreement(strategies, depth or self.model.config.depth, windows, int(lengths.max()), blocks)
         total = torch.zeros((), device=self.device)
         parts = split_by_length(self.validation, samples, 4 * self.train.micro_batch)
@@ -176,9 +204,14 @@ class Trainer:
             logits, choices = self.model(batch.tokens, depth, lengths=batch.lengths)
             total += suffix_loss(logits, batch.tokens, self.model.config.prompt)
             paths.add(choices, batch.tokens.shape[1], batch.lengths, part % strategies)
-        distributed.add_up(total, *paths.tensors())
+            tokens_taken.add(choices)
+        distributed.add_up(total, *paths.tensors(), tokens_taken.sums)
         targets = int((lengths - self.model.config.prompt - 1).sum())
-        return {"validation_loss": total.item() / targets, **paths.metrics()}
+        return {
+            "validation_loss": round(total.item() / targets, 6),
+            **paths.metrics(),
+            **tokens_taken.metrics("validation_"),
+        }
 
     def about(self, identity: dict[str, Any]) -> dict[str, Any]:
         """What run.json says of a run on this data."""
@@ -205,12 +238,9 @@ def suffix_loss(logits: Tensor, tokens: Tensor, prompt: int) -> Tensor:
     return F.cross_entropy(logits[:, :-1].flatten(0, 1), wanted, ignore_index=PAD, reduction="sum")
 
 
-def hash_seed(seed: int, step: int) -> int:
-    """A seed for one step, unrelated to its neighbours' (SplitMix64's finaliser)."""
-    word = (seed * 0x9E3779B97F4A7C15 + step + 1) & (2**64 - 1)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        word = ((word ^ (word >> shift)) * factor) & (2**64 - 1)
-    return word ^ (word >> 31)
+def noise_seed(seed: int, step: int, micro_batch: int) -> int:
+    """What the random draws of one micro-batch begin with, whichever process makes them."""
+    return int(np.random.SeedSequence((seed, step, micro_batch)).generate_state(1, np.uint64)[0])
 
 
 def train_run(
@@ -255,7 +285,7 @@ def _steps(trainer: Trainer, run: Path, line: dict[str, Any], say, tensorboard: 
                 raise LolDataError(f"{run}: {error} (all of them: {run / DIVERGED})") from error
             last = trainer.step == train.steps
             if last or trainer.step % train.validate_every == 0:
-                line |= {name: round(value, 6) for name, value in trainer.validate(line["depth"]).items()}
+                line |= trainer.validate(line["depth"])
             draw(line)
             for text in line.get("warnings", []):
                 say(f"warning: {text}")

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from lol_data.model.lol import LibraryOfLayers
 from lol_data.model.ops import compiled_ops, compiler_available
+from lol_data.model.transformer import Transformer
 from lol_data.training.config import TrainConfig
 
 # A CPU's bf16 matmul compiles a kernel per shape; a run meets some thousands of shapes, and the default keeps 1024.
@@ -49,7 +49,7 @@ def choose(device: torch.device, train: TrainConfig) -> dict[str, Any]:
     return {"matmul": "bfloat16" if bf16 else "float32", "compiled": wanted and compiler_available(device)}
 
 
-def apply(choice: dict[str, Any], model: LibraryOfLayers) -> None:
+def apply(choice: dict[str, Any], model: Transformer) -> None:
     """Set a model's number formats and operations."""
     if choice["matmul"] == "bfloat16":
         model.matmul_dtype = torch.bfloat16

@@ -5,6 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from lol_data.model.depths import DepthRouter
+from lol_data.model.experts import Experts
+from lol_data.model.fixed_path import FixedPath
 from lol_data.model.layers import Block
 from lol_data.model.routing import Router
 
@@ -17,9 +20,12 @@ def build_optimizers(
     Both skip parameters whose gradient is None, which is what an unused block has. Each group keeps its peak learning
     rate under "peak".
     """
-    blocks = _parameters(model, Block)
-    routers = _parameters(model, Router)
-    own = {id(parameter) for parameter in (*blocks, *routers)}
+    routers = router_parameters(model)
+    own = {id(parameter) for parameter in routers}
+    blocks = [parameter for parameter in _parameters(model, Block) if id(parameter) not in own]
+    if isinstance(model, FixedPath) and model.input is not None:
+        blocks.append(model.input)
+    own |= {id(parameter) for parameter in blocks}
     others = [parameter for parameter in model.parameters() if id(parameter) not in own]
     assert len(blocks) + len(routers) + len(others) == sum(1 for _ in model.parameters())
     muon = torch.optim.Muon(blocks, lr=muon_rate, weight_decay=weight_decay, momentum=0.95, nesterov=True)
@@ -29,6 +35,12 @@ def build_optimizers(
         for group in optimizer.param_groups:
             group["peak"] = group["lr"]
     return [muon, adam]
+
+
+def router_parameters(model: nn.Module) -> list[nn.Parameter]:
+    """Everything that chooses: blocks, experts, tokens."""
+    experts = [module.router for module in model.modules() if isinstance(module, Experts)]
+    return [*_parameters(model, Router), *_parameters(model, DepthRouter), *experts]
 
 
 def _parameters(model: nn.Module, kind: type[nn.Module]) -> list[nn.Parameter]:

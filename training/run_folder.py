@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from lol_data.errors import DamageError, RefusedError, UsageError
-from lol_data.model.lol import LibraryOfLayers
+from lol_data.model.build import make_model
+from lol_data.model.transformer import Transformer
 from lol_data.shards.lock import directory_lock
 from lol_data.tokenization.tasks import AnyLayout
 from lol_data.training.checkpoint import load_model, newest_checkpoint
@@ -58,13 +59,13 @@ def read_run(run: Path) -> dict[str, Any]:
     return about
 
 
-def load_trained(run: Path, layout: AnyLayout, device: torch.device, say=print) -> tuple[LibraryOfLayers, Path]:
+def load_trained(run: Path, layout: AnyLayout, device: torch.device, say=print) -> tuple[Transformer, Path]:
     """The model of a run's newest good checkpoint, in evaluation mode and fp32, and the checkpoint's folder."""
     config = RunConfig.from_json(read_run(run)["config"])
     folder = newest_checkpoint(run, say)
     if folder is None:
         raise UsageError(f"{run} has no complete checkpoint yet; go on with: lol-data train --out {run} --resume")
-    model = LibraryOfLayers(config.model_config(layout.vocabulary, layout.prompt_length)).to(device)
+    model = make_model(config.model_config(layout.vocabulary, layout.prompt_length)).to(device)
     load_model(folder, model)
     return model.eval(), folder
 

@@ -35,21 +35,33 @@ def undifferentiated(depth: int, backward_depth: int) -> int:
     return max(0, depth - backward_depth) if backward_depth else 0
 
 
-def step_flops(config: ModelConfig, lengths: NDArray[np.int64], depth: int, cut: int = 0) -> int:
+def capacity_at(step: int, steps: int, capacity: float, warmup: float) -> float:
+    """Share of tokens that a Mixture-of-Depths takes: 1 for the first `warmup` share of the run, then on a straight
+    line down to `capacity` over as long again."""
+    if not warmup:
+        return capacity
+    return capacity + (1 - capacity) * min(1.0, max(0.0, 2 - step / (warmup * steps)))
+
+
+def step_flops(
+    config: ModelConfig, lengths: NDArray[np.int64], depth: int, cut: int = 0, capacity: float | None = None
+) -> int:
     """Floating-point operations of one optimiser step on sequences of the given lengths, forward and backward.
 
-    cut: applications without a backward pass behind window 0. By formula; padding and the optimisers are not counted.
+    cut: applications without a backward pass (behind window 0, or of a loop). capacity: of a Mixture-of-Depths now. By
+    formula; padding and the optimisers are not counted.
     """
     found, counts = np.unique(lengths, return_counts=True)
     return sum(
-        _sequence_flops(config, length, depth, cut) * count
+        _sequence_flops(config, length, depth, cut, capacity) * count
         for length, count in zip(found.tolist(), counts.tolist(), strict=True)
     )
 
 
 @lru_cache(maxsize=65536)
-def _sequence_flops(config: ModelConfig, length: int, depth: int, cut: int) -> int:
+def _sequence_flops(config: ModelConfig, length: int, depth: int, cut: int, capacity: float | None) -> int:
     def core(tokens: int) -> int:
         return flops_per_sequence(config, tokens, cut).forward - flops_per_sequence(config, tokens, 0).forward
 
-    return flops_per_sequence(config, length, depth).training - 2 * (core(length) - core(config.prompt))
+    spared = core(length) - (0 if config.inject else core(config.prompt))
+    return flops_per_sequence(config, length, depth, capacity).training - 2 * spared

@@ -3,13 +3,14 @@
 import torch
 import torch.nn.functional as F
 
+from lol_data.model.build import make_model
 from lol_data.model.config import ModelConfig
-from lol_data.model.lol import LibraryOfLayers
+from lol_data.model.transformer import Transformer
 
 P, FIELD, W, VOCABULARY = 7, 2, 4, 20
 
 
-def random_model(seed=0, **changes) -> LibraryOfLayers:
+def random_model(seed=0, **changes) -> Transformer:
     """Every weight random and far from its start, so that each one matters and windows take many routes."""
     shape = {
         "field": FIELD,
@@ -24,12 +25,14 @@ def random_model(seed=0, **changes) -> LibraryOfLayers:
         "shift": W // 2,
     }
     generator = torch.Generator().manual_seed(seed)
-    model = LibraryOfLayers(ModelConfig(vocabulary=VOCABULARY, prompt=P, **{**shape, **changes}))
+    model = make_model(ModelConfig(vocabulary=VOCABULARY, prompt=P, **{**shape, **changes}))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             noise = torch.randn(parameter.shape, generator=generator)
             if name == "router.weight":
                 noise *= 0.1  # no probability close to 0 or 1
+            elif parameter.ndim == 1 and "depth_routers" in name:
+                noise *= 0.3
             elif parameter.ndim == 2 and "embedding" not in name:
                 noise *= 0.8 * parameter.shape[1] ** -0.5
             parameter.copy_(noise + 1 if "norm" in name or name == "film_scale" else noise)

@@ -44,7 +44,7 @@ def run(steps, **changes):
 
 @pytest.mark.parametrize("balance", ["bias", "auxiliary", "none"])
 def test_the_update_does_not_depend_on_the_micro_batches(balance):
-    settings = {"balance": balance, "auxiliary_weight": 10.0, "bias_rate": 0.01, "pool": 1}
+    settings = {"balance": balance, "auxiliary_weight": 10.0, "bias_rate": 0.01}
     whole, lines = run(3, micro_batch=16, **settings)
     for micro_batch in (3, 8):
         parts, others = run(3, micro_batch=micro_batch, **settings)

@@ -51,7 +51,7 @@ def test_two_micro_batches_on_two_processes_are_one_process_bit_for_bit(tmp_path
 
 @pytest.mark.parametrize("balance", ["bias", "auxiliary"])
 def test_more_micro_batches_differ_by_rounding_only(tmp_path, balance):
-    settings = {"steps": 8, "batch": 18, "micro_batch": 3, "pool": 1, "balance": balance, "auxiliary_weight": 0.1}
+    settings = {"steps": 8, "batch": 18, "micro_batch": 3, "balance": balance, "auxiliary_weight": 0.1}
     for processes in (1, 2):
         assert train(processes, tmp_path / str(processes), **settings).returncode == 0
     exact = ("step", "depth", "flops", "tokens", "padding", "loads", "agreement", "bias_range")

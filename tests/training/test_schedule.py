@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lol_data.training.balance import move_bias
-from lol_data.training.loop import hash_seed
-from lol_data.training.schedule import bias_step_at, depth_at, learning_rate_factor
+from lol_data.training.loop import noise_seed
+from lol_data.training.schedule import bias_step_at, capacity_at, depth_at, learning_rate_factor
 
 from .common import make_trainer
 
@@ -69,11 +69,17 @@ def test_the_sign_rule_never_drifts(counts):
     assert not below or not above or min(below) > max(above)
 
 
-def test_steps_have_seeds_of_their_own():
-    seeds = {hash_seed(seed, step) for seed in range(20) for step in range(200)}
-    assert len(seeds) == 4000
+def test_micro_batches_have_seeds_of_their_own():
+    seeds = {noise_seed(seed, step, number) for seed in range(9) for step in range(99) for number in range(4)}
+    assert len(seeds) == 9 * 99 * 4
     assert all(0 <= seed < 2**64 for seed in seeds)
-    assert hash_seed(3, 4) == hash_seed(3, 4)
+    assert noise_seed(3, 4, 1) == noise_seed(3, 4, 1)
+
+
+def test_capacity_stays_whole_then_comes_down_on_a_line():
+    found = [capacity_at(step, 100, 0.5, 0.1) for step in (0, 9, 10, 15, 20, 21, 99)]
+    assert found == pytest.approx([1, 1, 1, 0.75, 0.5, 0.5, 0.5])
+    assert capacity_at(0, 100, 0.5, 0.0) == 0.5
 
 
 def test_every_parameter_has_exactly_one_optimiser_and_blocks_have_muon():

@@ -28,7 +28,7 @@ class Recorder:
 
 
 def gradients(micro_batch):
-    trainer = make_trainer({"noise": 0.0}, batch=16, micro_batch=micro_batch, pool=1, clip=1e9)
+    trainer = make_trainer({"noise": 0.0}, batch=16, micro_batch=micro_batch, clip=1e9)
     recorder = Recorder(trainer.model)
     trainer.optimizers = [recorder]
     line = trainer.run_step()
@@ -63,7 +63,7 @@ def test_the_loss_covers_every_suffix_token_behind_trace_and_no_padding():
 def test_the_line_of_metrics():
     trainer = make_trainer(growth=1.0)
     train = trainer.train
-    parts = step_micro_batches(trainer.sequences, train.batch, train.micro_batch, train.pool, train.seed, 0)
+    parts = step_micro_batches(trainer.sequences, train.batch, train.micro_batch, train.seed, 0)
     tokens = sum(int(trainer.sequences.lengths(part).sum()) for part in parts)
     line = trainer.run_step()
     assert set(line) == {
