@@ -1,6 +1,7 @@
 """Training throughput of a configuration at full depth, as a Markdown table.
 
-    python benchmarks/training.py [--config quickstart] [--size 5] [--rounds 7] [--threads N] ARM ...
+    python benchmarks/training.py [--config quickstart] [--size 5] [--rounds 7] [--threads N]
+        [--set SETTING ...] -- ARM ...
 
 An ARM is a list of settings such as `train.micro_batch=16,train.compile=yes`. The plain configuration comes first, then
 two controls of the same active work, then the arms. `fixed path`: the same core, depth l always takes its own block
@@ -110,15 +111,24 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, help="of the CPU; default: all")
+    parser.add_argument("--set", dest="settings", nargs="*", default=[], help="settings of all arms")
     parser.add_argument("arms", nargs="*", metavar="ARM")
     options = parser.parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)
     device = pick_device()
-    plain = load_config(options.config)
+    plain = load_config(options.config, options.settings)
     sequences = Sequences.of(generate_mazes(MazeSettings(size=options.size), 0, 0, 20_000), plain.strategy_field)
     arms = [
-        Arm(name, Trainer(load_config(options.config, ["train.growth=0", *settings]), sequences, sequences, device))
+        Arm(
+            name,
+            Trainer(
+                load_config(options.config, ["train.growth=0", *options.settings, *settings]),
+                sequences,
+                sequences,
+                device,
+            ),
+        )
         for name, settings in settings_of(plain, options.arms).items()
     ]
     for arm in arms:
@@ -132,7 +142,9 @@ def main() -> None:
         rates["fp32 matmul"].append(matmul_rate(torch.float32, device))
     place = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{torch.get_num_threads()} threads"
     matmuls = (f"{statistics.median(values) / 1e9:,.0f} GFLOP/s {name}" for name, values in rates.items())
-    print(f"`{options.config}`, {options.size}x{options.size} mazes, {place}, torch {torch.__version__};")
+    print(
+        f"`{' '.join([options.config, *options.settings])}`, {options.size}x{options.size} mazes, {place}, torch {torch.__version__};"
+    )
     print(f"{options.rounds} rounds of {STEPS} steps; {', '.join(matmuls)}\n\n{table(arms, rates)}")
 
 

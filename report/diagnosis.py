@@ -21,12 +21,27 @@ def figure(svg: str, caption: str, wide: bool = False) -> str:
 
 
 def training_section(material: Material) -> Section:
-    """The learning curve."""
+    """The learning curve; of a Mixture-of-Depths also what it takes."""
     if not material.metrics:
         return Section("training", "Training", note("The run has no metrics."))
-    tokens = material.metrics[-1].get("tokens", 0)
+    tokens, html = material.metrics[-1].get("tokens", 0), ""
+    model = material.about["config"]["model"]
+    if model.get("router") == "fixed":
+        html += note("Every token goes the same way through the layers: there is no router, and no path to force.")
+    if model.get("field_readers") == "all":
+        html += note("All layers read the strategy field as ordinary tokens.")
     caption = f"{len(material.metrics):,} steps, {tokens:,} tokens."
-    return Section("training", "Training", figure(plots.learning_curve(material.metrics), caption, wide=True))
+    html += figure(plots.learning_curve(material.metrics), caption, wide=True)
+    checked = [line for line in material.metrics if "validation_depths_taken" in line]
+    if checked:
+        last = checked[-1]
+        caption = (
+            f"Mixture-of-Depths on validation problems, step {last['step']:,}: {last['validation_taken']:.1%} of the "
+            "tokens of a taking depth are computed. Outside of training a token is taken by what it says alone, which "
+            f"is the choice of the training, the best of its whole sequence, in {last['validation_foretold']:.1%}."
+        )
+        html += figure(plots.taken_plot(last["validation_depths_taken"]), caption)
+    return Section("training", "Training", html)
 
 
 def path_section(material: Material, strategies: Sequence[str]) -> Section:

@@ -95,7 +95,10 @@ def learning_curve(metrics: Lines) -> str:
     plt = library()
     from matplotlib.ticker import LogLocator, NullLocator
 
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9.2, 2.9), layout="constrained")
+    names = ("gate", "agreement", "load_entropy")
+    routed = any(name in line for name in names for line in metrics)
+    figure, panels = plt.subplots(1, 1 + routed, figsize=(9.2, 2.9), layout="constrained", squeeze=False)
+    left = panels[0, 0]
     steps = np.array([line["step"] for line in metrics])
     left.plot(*_thinned(steps, _column(metrics, "loss")), color=COLOURS[0], linewidth=1.2, label="training")
     checked = [line for line in metrics if line.get("validation_loss") is not None]
@@ -115,17 +118,29 @@ def learning_curve(metrics: Lines) -> str:
         second.set_ylabel("core depth (grey)")
         second.spines["right"].set_visible(True)
         second.yaxis.get_major_locator().set_params(integer=True)
-    names = ("gate", "agreement", "load_entropy")
-    labels = ("mean gate", "choices that are the most probable block", "entropy of loads (1: even)")
-    for name, label, colour in zip(names, labels, COLOURS, strict=False):
-        if all(name in line for line in metrics):
-            right.plot(*_thinned(steps, _column(metrics, name)), color=colour, linewidth=1.2, label=label)
-    right.set(title="the router", xlabel="step", ylim=(0, 1.02))
-    if right.lines:
-        right.legend(loc="lower right", fontsize=8)
-    for axes in (left, right):
-        axes.grid(axis="y")
+    left.grid(axis="y")
+    if routed:
+        right = panels[0, 1]
+        labels = ("mean gate", "choices that are the most probable block", "entropy of loads (1: even)")
+        for name, label, colour in zip(names, labels, COLOURS, strict=False):
+            if all(name in line for line in metrics):
+                right.plot(*_thinned(steps, _column(metrics, name)), color=colour, linewidth=1.2, label=label)
+        right.set(title="the router", xlabel="step", ylim=(0, 1.02))
+        if right.lines:
+            right.legend(loc="lower right", fontsize=8)
+        right.grid(axis="y")
     return svg_of(figure, "learning curve")
+
+
+def taken_plot(shares: Sequence[float]) -> str:
+    """Share of the tokens by how many of the taking depths took them, from none to all."""
+    plt = library()
+    figure, axes = plt.subplots(figsize=(4.5, 2.6), layout="constrained")
+    axes.bar(np.arange(len(shares)), 100 * np.array(shares), color=COLOURS[0], width=0.7)
+    axes.set(xlabel="taking depths that took a token", ylabel="tokens, %", xticks=np.arange(len(shares)))
+    axes.grid(axis="y")
+    axes.set_axisbelow(True)
+    return svg_of(figure, "depths that took a token")
 
 
 def reuse_plot(ways: dict[str, dict[str, Any]]) -> str:

@@ -106,6 +106,7 @@ class Trainer:
         prompt = model.config.prompt
         lengths = self.sequences.lengths(samples)
         targets = int((lengths - prompt - 1).sum())
+        routed = model.config.router != "fixed"
         statistics = RouteStatistics(depth, model.config.blocks, self.device)
         model.train()
         model.cut = undifferentiated(depth, train.backward_depth)
@@ -138,7 +139,8 @@ class Trainer:
                 loss = loss + depth_loss(choices, train, capacity, int(lengths.sum()), len(samples))
             loss.backward()
             tokens_taken.add(choices)
-            statistics.add(choices, model.windows, longest, batch.lengths)
+            if routed:
+                statistics.add(choices, model.windows, longest, batch.lengths)
         distributed.add_up(total, auxiliary, statistics.counts, statistics.sums, tokens_taken.sums)
         distributed.add_up_gradients(model.parameters())
         if train.router_clip:
@@ -152,7 +154,7 @@ class Trainer:
             optimizer.zero_grad(set_to_none=True)
         counts = statistics.counts.sum(0)
         self.load = counts.tolist()
-        if train.balance == "bias":
+        if routed and train.balance == "bias":
             move_bias(model.router.bias, counts, self.bias_step())
         expert_loads = balance_experts(model, self.bias_step(train.expert_bias_rate))
         self.step += 1
@@ -168,13 +170,13 @@ class Trainer:
             "seconds": round(time.perf_counter() - started, 4),
             "padding": round(1 - int(lengths.sum()) / rows, 4),
             "attention_padding": round(1 - int(lengths.sum()) / slots, 4),
-            **statistics.metrics(model.router.bias),
+            **(statistics.metrics(model.router.bias) if routed else {}),
             **expert_loads,
             **tokens_taken.metrics(),
         }
         if train.balance == "auxiliary":
             line["auxiliary_loss"] = round(auxiliary.item(), 6)
-        if model.config.router != "fixed" and (warnings := self.watch.look(line)):
+        if routed and (warnings := self.watch.look(line)):
             line["warnings"] = warnings
         return line
 
@@ -193,6 +195,7 @@ class Trainer:
         Mixture-of-Depths also what it took."""
         self.model.eval()
         windows, blocks = self.model.windows, self.model.config.blocks
+        routed = self.model.config.router != "fixed"
         samples = np.arange(len(self.validation))
         lengths, strategies = self.validation.lengths(samples), len(self.validation.layout.strategies)
         tokens_taken = DepthStatistics(self.model.config, depth or self.model.config.depth, self.device)
@@ -203,7 +206,8 @@ class Trainer:
             batch = self.validation.gather(part)
             logits, choices = self.model(batch.tokens, depth, lengths=batch.lengths)
             total += suffix_loss(logits, batch.tokens, self.model.config.prompt)
-            paths.add(choices, batch.tokens.shape[1], batch.lengths, part % strategies)
+            if routed:
+                paths.add(choices, batch.tokens.shape[1], batch.lengths, part % strategies)
             tokens_taken.add(choices)
         distributed.add_up(total, *paths.tensors(), tokens_taken.sums)
         targets = int((lengths - self.model.config.prompt - 1).sum())

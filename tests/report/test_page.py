@@ -258,3 +258,21 @@ def test_words_in_plots_are_escaped():
     svg = svg_of(figure, "a <title>")
     assert "&lt;b&gt; &amp; co" in svg and "<title>a &lt;title&gt;</title>" in svg
     assert np.array_equal(Page(svg).addresses, [])
+
+
+def test_a_rival_says_what_reads_the_field_and_what_it_takes(mazes, tmp_path):
+    run, test = make_run(tmp_path / "run", mazes)
+    about = json.loads((run / "run.json").read_text())
+    about["config"]["model"] |= {"router": "fixed", "field_readers": "all", "attention": "full", "capacity": 0.5}
+    (run / "run.json").write_text(json.dumps(about))
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    for line in lines:
+        for name in ("gate", "agreement", "load_entropy"):
+            del line[name]
+    lines[-1] |= {"validation_taken": 0.48, "validation_foretold": 0.913, "validation_depths_taken": [0.3, 0.44, 0.26]}
+    (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    page = report_page(read_material(run), test)
+    text = " ".join(" ".join(Page(page).text).split())
+    assert "no router, and no path to force" in text and "the strategy field as ordinary tokens" in text
+    assert "48.0% of the tokens" in text and "in 91.3%" in text
+    assert "taking depths that took a token" in page and "the router</text>" not in page
