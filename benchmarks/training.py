@@ -142,9 +142,8 @@ def main() -> None:
         rates["fp32 matmul"].append(matmul_rate(torch.float32, device))
     place = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{torch.get_num_threads()} threads"
     matmuls = (f"{statistics.median(values) / 1e9:,.0f} GFLOP/s {name}" for name, values in rates.items())
-    print(
-        f"`{' '.join([options.config, *options.settings])}`, {options.size}x{options.size} mazes, {place}, torch {torch.__version__};"
-    )
+    name = " ".join([options.config, *options.settings])
+    print(f"`{name}`, {options.size}x{options.size} mazes, {place}, torch {torch.__version__};")
     print(f"{options.rounds} rounds of {STEPS} steps; {', '.join(matmuls)}\n\n{table(arms, rates)}")
 
 
