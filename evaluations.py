@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from lol_data import distributed
 from lol_data.errors import RefusedError, UsageError
 from lol_data.evaluators import evaluate as evaluation
 from lol_data.evaluators.intervene import FIELDS
@@ -77,13 +78,20 @@ class Prepared:
 
     def parts(self, name: str, settings: dict[str, Any]) -> Parts:
         """The finished batches of an evaluation of this name, as far as they depend on what `about` and these say."""
+        return distributed.from_first(lambda: self._parts(name, settings))
+
+    def _parts(self, name: str, settings: dict[str, Any]) -> Parts:
         left_out = {"run", "n", "data"} | (set() if "template" in settings else {"template_source"})
         kept = {key: value for key, value in self.about.items() if key not in left_out}
         return Parts.open(self.out / ".parts" / name, {**kept, **settings})
 
 
 def _run(request: Request) -> Path:
-    return request.run or newest(RUNS, "run.json", "train one with: lol-data train")
+    return request.run or distributed.from_first(lambda: newest(RUNS, "run.json", "train one with: lol-data train"))
+
+
+def _silent(*_: Any) -> None:
+    pass
 
 
 def prepare(request: Request, templates: bool, note: Note) -> Prepared:
@@ -135,13 +143,23 @@ def evaluate(
 
     protocol: one of PROTOCOLS, or `all`: prompted, forced with both kinds of template where there is a path to force,
     and neutral. kind: `both`, too.
-    What an interrupted call had decoded is kept; raises RefusedError where it was decoded with other settings.
+    What an interrupted call had decoded is kept; raises RefusedError where it was decoded with other settings. Under
+    torchrun only the first process returns.
     """
     if protocol not in (*PROTOCOLS, "all"):
         raise UsageError(f"--protocol {protocol}: use {', '.join(PROTOCOLS)} or all")
     if kind not in (*KINDS, "both"):
         raise UsageError(f"--template {kind}: use {', '.join(KINDS)} or both")
     request.validate()
+    with distributed.processes():
+        if not distributed.is_first():
+            note = progress = _silent
+        return _evaluate(request, protocol, kind, note, progress)
+
+
+def _evaluate(
+    request: Request, protocol: str, kind: str, note: Note, progress: Progress
+) -> tuple[list[dict[str, Any]], list[Path]]:
     names: tuple[str, ...] = ("prompted", "forced", "neutral") if protocol == "all" else (protocol,)
     if protocol == "all" and read_run(_run(request))["config"]["model"].get("router") == "fixed":
         names = ("prompted", "neutral")
@@ -166,8 +184,9 @@ def evaluate(
         result = evaluation.evaluate(
             prepared.model, prepared.problems, name, prepared.statistics, each, request.batch, tick, parts
         )
-        folders.append(evaluation.write_result(result, prepared.out, prepared.about))
-        parts.remove()
+        if distributed.is_first():
+            folders.append(evaluation.write_result(result, prepared.out, prepared.about))
+            parts.remove()
         summaries.append({**prepared.about, **result.summary})
     return summaries, folders
 
@@ -183,6 +202,15 @@ def intervene(
     if unknown := [group for group in groups if group not in GROUPS]:
         raise UsageError(f"--arms {unknown[0]}: use {', '.join(GROUPS)}")
     request.validate()
+    with distributed.processes():
+        if not distributed.is_first():
+            note = progress = _silent
+        return _intervene(request, groups, kind, field, seed, note, progress)
+
+
+def _intervene(
+    request: Request, groups: Sequence[str], kind: str, field: str, seed: int, note: Note, progress: Progress
+) -> tuple[dict[str, Any], Path]:
     prepared = prepare(request, True, note)
     assert prepared.statistics is not None  # templates were asked for
     folder, kept = prepared.out / "interventions", []
@@ -205,9 +233,10 @@ def intervene(
         parts_of,
     )
     summary = {**prepared.about, **summary}
-    evaluation.save(folder, summary, samples)
-    for parts in kept:
-        parts.remove()
+    if distributed.is_first():
+        evaluation.save(folder, summary, samples)
+        for parts in kept:
+            parts.remove()
     return summary, folder
 
 

@@ -70,7 +70,7 @@ def train(
     Without a configuration, the default one of the task and machine is taken. A resumed run takes its data and
     configuration from its own run.json where they are not given. Under torchrun only the first process returns.
     """
-    from lol_data.training import distributed
+    from lol_data import distributed
     from lol_data.training.loop import train_run
     from lol_data.training.tensorboard import require_tensorboard
 

@@ -1,7 +1,8 @@
 """Finished parts of an evaluation, kept on disk so that an interrupted one goes on where it stopped.
 
-    FOLDER/settings.json          what the outputs depend on, besides the problem
-           part-00000000.parquet  a batch of outputs under their keys: problem id, strategy field, path
+    FOLDER/settings.json            what the outputs depend on, besides the problem
+           part-00000000-0.parquet  a batch of outputs under their keys: problem id, strategy field, path; the last
+                                    number is that of the process
 
 Greedy outputs do not depend on the batch they were decoded in, so parts of any size fit together.
 """
@@ -21,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from lol_data import distributed
 from lol_data.errors import LolDataError, RefusedError
 
 SETTINGS = "settings.json"
@@ -81,7 +83,8 @@ class Parts:
 
     def add(self, keys: NDArray[np.int64], decoded: list[Decoded]) -> None:
         """Keep a batch. Raises LolDataError when it cannot be written."""
-        names = [int(path.stem.split("-")[1]) for path in self.folder.glob("part-*.parquet")]
+        own = distributed.number()
+        names = [int(path.stem.split("-")[1]) for path in self.folder.glob(f"part-*-{own}.parquet")]
         table = pa.table(
             {
                 **{name: keys[:, column] for column, name in enumerate(("id", "field", "path"))},
@@ -93,7 +96,7 @@ class Parts:
         sink = pa.BufferOutputStream()
         pq.write_table(table, sink, compression="zstd")
         try:
-            _replace(self.folder / f"part-{max(names, default=-1) + 1:08d}.parquet", sink.getvalue())
+            _replace(self.folder / f"part-{max(names, default=-1) + 1:08d}-{own}.parquet", sink.getvalue())
         except OSError as error:
             raise _unsaved(self.folder, error) from error
 

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from lol_data import distributed
 from lol_data.evaluators.parts import Decoded, Parts
 from lol_data.evaluators.paths import Paths
 from lol_data.evaluators.templates import Template
@@ -130,16 +131,20 @@ def decode_requests(
 
     Requests that differ only in what they are held to are decoded once. progress is told the number of outputs that
     each batch finished. parts: where finished batches are kept, and what an interrupted call had finished is found.
+    Under torchrun each process decodes every n-th batch, and all return the same.
     """
     layout = layout_of(problems, model.config.field)
     units = np.stack([requests.rows, requests.field, requests.path], axis=1)
     units, answered_by, repeats = np.unique(units, axis=0, return_inverse=True, return_counts=True)
     keys = units.copy()
     keys[:, 0] = problems.id[units[:, 0]]
-    known: list[Decoded | None] = parts.read(keys) if parts else [None] * len(units)
+    known: list[Decoded | None] = [None] * len(units)
+    if parts:
+        known = distributed.from_first(lambda: parts.read(keys))
     progress(int(repeats[[unit is not None for unit in known]].sum()))
     todo = np.array([k for k, unit in enumerate(known) if unit is None], np.int64)
-    for start in range(0, len(todo), batch):
+    own: dict[int, Decoded] = {}
+    for start in range(distributed.number() * batch, len(todo), distributed.count() * batch):
         part = todo[start : start + batch]
         rows, field, path = units[part].T
         prompts = torch.from_numpy(layout.prompts(problems.take(rows), field)).to(model.device)
@@ -148,9 +153,13 @@ def decode_requests(
         decoded = _decoded(tokens.to(torch.uint8).cpu().numpy(), [route.cpu().numpy() for route in routes])
         if parts:
             parts.add(keys[part], decoded)
-        for at, output in zip(part, decoded, strict=True):
-            known[at] = output
+        own.update(zip(part.tolist(), decoded, strict=True))
         progress(int(repeats[part].sum()))
+    for number, found in enumerate(distributed.from_all(own)):
+        for at, output in found.items():
+            known[at] = output
+        if number != distributed.number():
+            progress(int(repeats[list(found)].sum()))
     return _outputs(model, layout, requests, [unit for unit in known if unit is not None], answered_by.ravel())
 
 

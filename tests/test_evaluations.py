@@ -1,6 +1,9 @@
 """Evaluation and intervention by path, on real data sets and runs: what is read, kept, and refused."""
 
 import json
+import os
+import subprocess
+import sys
 
 import polars as pl
 import pytest
@@ -173,3 +176,29 @@ def test_words_that_are_none(home):
     ):
         with pytest.raises(UsageError, match=says):
             evaluations.intervene(request(home), groups, kind, field, 0, silent, silent)
+
+
+@pytest.mark.slow
+def test_two_processes_say_what_one_says(home, tmp_path):
+    """Under torchrun, with fewer outputs than a batch for one of them."""
+    found = []
+    for processes in (1, 2):
+        out = tmp_path / str(processes)
+        start = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"] if processes > 1 else []
+        command = [sys.executable, *start, "-m", "lol_data.cli", "eval", "--run", home / "free", "--n", 3]
+        command += ["--template-problems", 4, "--batch", 8, "--protocol", "all", "--device", "cpu", "--out", out]
+        done = subprocess.run(
+            [*map(str, command), "--json"],
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr
+        found.append((json.loads(done.stdout), {path.parent.name: path for path in out.glob("*/samples.parquet")}))
+        assert not (out / ".parts").exists()
+    (one, files), (two, others) = found
+    assert one == two
+    assert sorted(files) == sorted(others) and len(files) == 4
+    for name, path in files.items():
+        assert pl.read_parquet(path).equals(pl.read_parquet(others[name]))

@@ -13,10 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from lol_data import distributed
 from lol_data.model.experts import Experts
 from lol_data.model.routing import Choice
 from lol_data.model.windows import Windows
-from lol_data.training import distributed
 from lol_data.training.health import real_windows
 
 

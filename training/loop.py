@@ -23,13 +23,12 @@ import torch.nn.functional as F
 from torch import Tensor
 from tqdm import tqdm
 
-from lol_data import __version__
+from lol_data import __version__, distributed
 from lol_data.errors import LolDataError, UsageError
 from lol_data.model.build import make_model
 from lol_data.model.fixed_path import FixedPath
 from lol_data.model.grouped import rows_for
 from lol_data.tokenization.vocabulary import PAD
-from lol_data.training import distributed
 from lol_data.training.balance import auxiliary_loss, balance_experts, count_windows, move_bias
 from lol_data.training.checkpoint import load_model, load_optimizers, newest_checkpoint, save_checkpoint
 from lol_data.training.config import RunConfig

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from lol_data import distributed
 from lol_data.errors import LolDataError
 from lol_data.generators.maze import MazeSettings, generate_mazes
-from lol_data.training import distributed
 from lol_data.training.config import RunConfig
 from lol_data.training.data import Sequences
 from lol_data.training.loop import Trainer, train_run

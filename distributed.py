@@ -1,9 +1,12 @@
-"""Several processes train one model: each takes every n-th micro-batch of a step, then their sums are added up.
+"""Several processes work on one thing, where torchrun started them; without it everything here is a no-op.
 
-Started with `torchrun --nproc-per-node N -m lol_data.cli train ...`; without torchrun everything here is a no-op. All
-processes hold the whole model and make the same update, as one process with N times the micro-batches would. Nothing
-but gradients, losses and counts is exchanged, once a step, so blocks that some process did not use need no care: a
-block that no process used has no gradient anywhere, and is not moved. Only the first process speaks and writes.
+    torchrun --nproc-per-node N -m lol_data.cli train ...
+    torchrun --nproc-per-node N -m lol_data.cli eval ...
+
+All hold the whole model. In training each takes every n-th micro-batch of a step, then their sums are added up: the
+update is that of one process with N times the micro-batches, and nothing but gradients, losses and counts is exchanged,
+once a step, so blocks that some process did not use need no care. In decoding each takes every n-th batch. Only the
+first process speaks and writes.
 """
 
 from __future__ import annotations
@@ -84,6 +87,15 @@ def from_first(make: Callable[[], T]) -> T:
     if box[1] is not None:
         raise box[1]
     return box[0]
+
+
+def from_all(value: T) -> list[T]:
+    """What each process has, in their order."""
+    if count() == 1:
+        return [value]
+    box: list[Any] = [None] * count()
+    dist.all_gather_object(box, value)
+    return box
 
 
 def in_any(flag: bool) -> bool:
