@@ -39,9 +39,8 @@ def trainer_of(capacity: float, options: argparse.Namespace, sequences: Sequence
     shape = {"prelude": 0, "coda": 0, "depth": options.depth, "blocks": options.depth, "capacity": capacity}
     shape |= {"capacity_every": options.every}
     settings = [f"model.{name}={value}" for name, value in shape.items()]
-    settings += [f"train.steps={10 * options.steps}", "train.guess_weight=1.0"]
+    settings += [f"train.steps={10 * options.steps}", "train.capacity_warmup=0", "train.guess_weight=1.0"]
     trainer = Trainer(load_config("mod", settings), sequences, sequences, pick_device())
-    trainer.step = options.steps  # behind the warm-up of the capacity
     for _ in range(options.steps):
         trainer.run_step()
     return trainer

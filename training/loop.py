@@ -212,7 +212,7 @@ class Trainer:
         targets = int((lengths - self.model.config.prompt - 1).sum())
         return {
             "validation_loss": round(total.item() / targets, 6),
-            **paths.metrics(),
+            **(paths.metrics() if routed else {}),
             **tokens_taken.metrics("validation_"),
         }
 

@@ -38,9 +38,16 @@ def build_optimizers(
 
 
 def router_parameters(model: nn.Module) -> list[nn.Parameter]:
-    """Everything that chooses: blocks, experts, tokens."""
+    """Everything that chooses: blocks, experts, tokens. A predictor of choices is none: it may learn as fast as all."""
     experts = [module.router for module in model.modules() if isinstance(module, Experts)]
-    return [*_parameters(model, Router), *_parameters(model, DepthRouter), *experts]
+    tokens = [
+        parameter
+        for module in model.modules()
+        if isinstance(module, DepthRouter)
+        for name, parameter in module.named_parameters()
+        if not name.startswith("guess")
+    ]
+    return [*_parameters(model, Router), *tokens, *experts]
 
 
 def _parameters(model: nn.Module, kind: type[nn.Module]) -> list[nn.Parameter]:
