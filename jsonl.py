@@ -71,14 +71,16 @@ def answer_lines(
     answer: Callable[[list[T]], Iterable[list[Record]]],
     on_error: Record,
     quick: Callable[[list[NumberedLine]], list[list[Record] | None]] | None = None,
+    first: int = 1,
 ) -> Iterator[Record]:
     """The objects that answer every line that is not blank, in the order of the lines.
 
     A line is read, its number and object are understood, and what they mean is answered, with that of some hundred
     other lines. Where one of the first two raises LineError the answer is {"line", "id", "error"} and `on_error`.
-    quick: gives the answers to those lines of a chunk that it can answer by itself, None for the others.
+    quick: gives the answers to those lines of a chunk that it can answer by itself, None for the others. first: the
+    number of the first line.
     """
-    for chunk in _chunks(numbered(lines)):
+    for chunk in _chunks(numbered(lines, first)):
         results: list[list[Record] | None] = quick(chunk) if quick else [None] * len(chunk)
         understood: list[T] = []
         places: list[int] = []
@@ -99,9 +101,9 @@ def answer_lines(
             yield from result or ()
 
 
-def numbered(lines: Iterable[bytes | str]) -> Iterator[NumberedLine]:
-    """Lines with their numbers from 1; blank lines are left out, a byte order mark at the top is taken off."""
-    for number, line in enumerate(lines, 1):
+def numbered(lines: Iterable[bytes | str], first: int = 1) -> Iterator[NumberedLine]:
+    """Lines with their numbers; blank lines are left out, a byte order mark at the top of all is taken off."""
+    for number, line in enumerate(lines, first):
         if number == 1:
             line = line.removeprefix("\ufeff") if isinstance(line, str) else line.removeprefix(b"\xef\xbb\xbf")
         if line.strip():

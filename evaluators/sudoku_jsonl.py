@@ -48,14 +48,15 @@ class _Output:
     answer: list[int]
 
 
-def check_lines(lines: Iterable[bytes | str]) -> Iterator[Record]:
+def check_lines(lines: Iterable[bytes | str], first: int = 1) -> Iterator[Record]:
     """One object per line that is not blank, in the order of the lines, whatever is on them.
 
     A line that can be read gives {"line", "id", "strategy"} and the verdicts of Verdicts.row; any other one, also one
     whose givens break the rules or whose steps do not have the form of the strategy, gives {"line", "id", "error"},
-    the error being one line of text. Lines are taken in and judged by the hundred.
+    the error being one line of text. Lines are taken in and judged by the hundred. first: the number of
+    the first line.
     """
-    return answer_lines(lines, read_object, _understand, _judge, {}, _judge_plain)
+    return answer_lines(lines, read_object, _understand, _judge, {}, _judge_plain, first)
 
 
 def _understand(number: int, record: Record) -> _Output:

@@ -1,0 +1,68 @@
+"""Lines judged by several processes, in their order: a check is one task per line, and Python has one thread.
+
+The lines go out in groups. The first one is judged here and small, so that a short file starts no process and somebody
+who writes slowly gets answers soon. At most a few groups are on their way at a time, which bounds the memory.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+
+from lol_data.errors import LolDataError
+from lol_data.jsonl import Record, to_line
+
+FIRST, GROUP, GROUP_BYTES = 256, 8192, 1 << 22  # lines of the first group, of a group, and its bytes, at most
+CheckLines = Callable[[Iterable[bytes | str], int], Iterator[Record]]
+
+
+def judge_lines(check_lines: CheckLines, lines: Iterable[bytes | str], workers: int) -> Iterator[str]:
+    """What `check_lines` says of the lines, as text with line ends, a piece per group, in the order of the lines.
+
+    Raises LolDataError when a process is lost.
+    """
+    groups = _groups(lines)
+    for first, group in groups:
+        yield _judge(check_lines, group, first)
+        break
+    if workers == 1:
+        for first, group in groups:
+            yield _judge(check_lines, group, first)
+        return
+    pool: ProcessPoolExecutor | None = None
+    waiting: deque[Future[str]] = deque()
+    try:
+        for first, group in groups:
+            # Started for the first group that needs it; compiled code and threads do not survive a fork.
+            pool = pool or ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+            waiting.append(pool.submit(_judge, check_lines, group, first))
+            if len(waiting) > 2 * workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    except BrokenProcessPool:
+        raise LolDataError("a process that judges lines was killed; try again, or with --workers 1") from None
+    finally:
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
+
+
+def _judge(check_lines: CheckLines, group: list[bytes | str], first: int) -> str:
+    return "".join(to_line(record) + "\n" for record in check_lines(group, first))
+
+
+def _groups(lines: Iterable[bytes | str]) -> Iterator[tuple[int, list[bytes | str]]]:
+    """Groups of lines with the number of the first one."""
+    group: list[bytes | str] = []
+    first, size = 1, 0
+    for line in lines:
+        group.append(line)
+        size += len(line)
+        if len(group) == (FIRST if first == 1 else GROUP) or size > GROUP_BYTES:
+            yield first, group
+            first, group, size = first + len(group), [], 0
+    if group:
+        yield first, group
