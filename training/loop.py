@@ -114,7 +114,8 @@ class Trainer:
             model.capacity = capacity
         tokens_taken = DepthStatistics(model.config, depth, self.device)
         total, auxiliary = torch.zeros(2, device=self.device)
-        if train.balance == "auxiliary":
+        balanced_by_loss = routed and train.balance == "auxiliary"
+        if balanced_by_loss:
             load = torch.tensor(self.load, dtype=torch.float32, device=self.device) / sum(self.load)
             weight = train.auxiliary_weight / count_windows(model.windows, lengths, depth)
         rows = slots = 0
@@ -130,7 +131,7 @@ class Trainer:
             logits, choices = model(tokens, depth, lengths=batch.lengths)
             loss = suffix_loss(logits, tokens, prompt) / targets
             total += loss.detach()
-            if train.balance == "auxiliary":
+            if balanced_by_loss:
                 term = weight * auxiliary_loss(choices, load, model.windows, longest, batch.lengths)
                 auxiliary += term.detach()
                 loss = loss + term
@@ -173,7 +174,7 @@ class Trainer:
             **expert_loads,
             **tokens_taken.metrics(),
         }
-        if train.balance == "auxiliary":
+        if balanced_by_loss:
             line["auxiliary_loss"] = round(auxiliary.item(), 6)
         if routed and (warnings := self.watch.look(line)):
             line["warnings"] = warnings

@@ -89,7 +89,8 @@ def test_routers_have_a_clip_of_their_own():
         trainer = make_trainer(**settings("mod"), router_clip=clip, clip=1e9, steps=4)
         trainer.optimizers = []
         trainer.run_step()
-        norms.append(torch.cat([p.grad.flatten() for p in router_parameters(trainer.model)]).norm().item())
+        own = [p.grad.flatten() for p in router_parameters(trainer.model) if p.grad is not None]
+        norms.append(torch.cat(own).norm().item())
     assert norms[0] > 1e-5 > 1.1e-6 > norms[1] > 0
 
 
@@ -114,6 +115,20 @@ def test_a_backward_depth_needs_a_loop():
     assert trainer.model.cut == 2
     assert line["flops"] < whole["flops"]
     assert line["loss"] == pytest.approx(whole["loss"], abs=1e-5)
+
+
+@pytest.mark.parametrize("balance", ["bias", "auxiliary", "none"])
+def test_without_a_router_there_is_nothing_to_balance(balance):
+    trainer = make_trainer(**settings("shifted"), balance=balance)
+    lines = [trainer.run_step() for _ in range(2)]
+    assert lines == [line | {"seconds": own["seconds"]} for line, own in zip(plain_lines(), lines, strict=True)]
+    assert not {"gate", "loads", "auxiliary_loss"} & set(lines[0])
+    assert not trainer.model.router.bias.any()
+
+
+def plain_lines():
+    trainer = make_trainer(**settings("shifted"), balance="none")
+    return [trainer.run_step() for _ in range(2)]
 
 
 def test_configurations_say_what_they_are():
