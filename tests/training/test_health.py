@@ -101,6 +101,6 @@ def test_a_sick_run_says_so_once(tmp_path, warning):
 def test_a_healthy_run_warns_of_nothing_and_a_fixed_path_has_no_router_to_warn_of():
     trainer = make_trainer({"noise": 3.0}, steps=130, batch=4)
     assert not any("warnings" in trainer.run_step() for _ in range(130))
-    trainer = make_trainer({"router": "fixed"}, steps=165, batch=4)
-    lines = [trainer.run_step() for _ in range(165)]
-    assert lines[-1]["gates_open"] == 1 and not any("warnings" in line for line in lines)
+    trainer = make_trainer({"router": "fixed"}, steps=20, batch=4)
+    lines = [trainer.run_step() for _ in range(20)]
+    assert not any({"warnings", "gates_open"} & set(line) for line in lines)
