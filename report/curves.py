@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lol_data.errors import UsageError
 from lol_data.report.material import read_metrics
-from lol_data.report.plots import COLOURS, MARKERS, library
+from lol_data.report.plots import COLOURS, MARKERS, library, thinned
 from lol_data.training.run_folder import ABOUT, METRICS, read_run
 
 SMOOTH = 0.02  # share of a run over which its loss is averaged
@@ -118,8 +118,8 @@ def plot_curves(curves: Sequence[Curve], path: Path) -> None:
         for panel, (name, title) in zip(panels, AXES.items(), strict=True):
             for k, curve in enumerate(curves):
                 style = {"color": COLOURS[k % len(COLOURS)], "marker": MARKERS[k // len(COLOURS) % len(MARKERS)]}
-                every = max(1, len(curve.loss) // 8)
-                panel.plot(getattr(curve, name), curve.loss, lw=1.3, ms=4, markevery=every, label=curve.name, **style)
+                x, y = thinned(getattr(curve, name), curve.loss)
+                panel.plot(x, y, lw=1.3, ms=4, markevery=max(1, len(y) // 8), label=curve.name, **style)
             panel.set(xlabel=title, yscale="log")
             panel.grid(True)
         panels[0].set_ylabel("training loss, smoothed")

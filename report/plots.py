@@ -100,7 +100,7 @@ def learning_curve(metrics: Lines) -> str:
     figure, panels = plt.subplots(1, 1 + routed, figsize=(9.2, 2.9), layout="constrained", squeeze=False)
     left = panels[0, 0]
     steps = np.array([line["step"] for line in metrics])
-    left.plot(*_thinned(steps, _column(metrics, "loss")), color=COLOURS[0], linewidth=1.2, label="training")
+    left.plot(*thinned(steps, _column(metrics, "loss")), color=COLOURS[0], linewidth=1.2, label="training")
     checked = [line for line in metrics if line.get("validation_loss") is not None]
     if checked:
         x, y = [line["step"] for line in checked], [line["validation_loss"] for line in checked]
@@ -124,7 +124,7 @@ def learning_curve(metrics: Lines) -> str:
         labels = ("mean gate", "choices that are the most probable block", "entropy of loads (1: even)")
         for name, label, colour in zip(names, labels, COLOURS, strict=False):
             if all(name in line for line in metrics):
-                right.plot(*_thinned(steps, _column(metrics, name)), color=colour, linewidth=1.2, label=label)
+                right.plot(*thinned(steps, _column(metrics, name)), color=colour, linewidth=1.2, label=label)
         right.set(title="the router", xlabel="step", ylim=(0, 1.02))
         if right.lines:
             right.legend(loc="lower right", fontsize=8)
@@ -319,7 +319,7 @@ def _column(metrics: Lines, name: str) -> NDArray[np.float64]:
     return np.array([line[name] for line in metrics], float)
 
 
-def _thinned(x: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
+def thinned(x: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
     """Means over runs of neighbours, so that a curve has at most BIN points."""
     size = -(-len(x) // BIN)
     edges = np.arange(0, len(x), size)
