@@ -34,7 +34,7 @@ def result_section(material: Material) -> Section:
     )
     if len(summaries) > 1:
         both = (tables.comparison_table(summaries, rate) for rate in ("adherence", "joint"))
-        html += f'<div class="pair">{"".join(f"<div>{each}</div>" for each in both)}</div>\n'
+        html += f'<div class="pair rates">{"".join(f"<div>{each}</div>" for each in both)}</div>\n'
     for name, summary in summaries.items():
         html += f"<h3>{escape(name)} {_n(summary)}</h3>\n" + tables.result_table(summary) + _template_note(summary)
     return Section("results", "Results", html)
