@@ -45,7 +45,8 @@ def evaluate(
 
     An interrupted evaluation goes on with the same command. --protocol conflict lays the blocks of one strategy under
     a field that names another, for all pairs. --data takes looped mazes too, and other sizes where the model can read
-    them. On several GPUs: torchrun --nproc-per-node 8 -m lol_data.cli eval ... decodes with all, to the same result.
+    them. On several GPUs: torchrun --nproc-per-node 8 -m -- lol_data.cli eval ... decodes with all of them, to the same
+    result.
 
     Example: lol-data eval --forced-path --n 1000
     """

@@ -42,7 +42,7 @@ def train(
 
     Example: lol-data train --data datasets/maze8 --set train.steps=5000
 
-    On several GPUs or machines: torchrun --nproc-per-node 8 -m lol_data.cli train ... makes the same steps; every
+    On several GPUs or machines: torchrun --nproc-per-node 8 -m -- lol_data.cli train ... makes the same steps; every
     process takes a part of the micro-batches. Ctrl-C saves, --resume goes on.
     """
     from lol_data import runs

@@ -184,8 +184,8 @@ def test_two_processes_say_what_one_says(home, tmp_path):
     found = []
     for processes in (1, 2):
         out = tmp_path / str(processes)
-        start = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"] if processes > 1 else []
-        command = [sys.executable, *start, "-m", "lol_data.cli", "eval", "--run", home / "free", "--n", 3]
+        start = ["torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "--"] if processes > 1 else []
+        command = [sys.executable, "-m", *start, "lol_data.cli", "eval", "--run", home / "free", "--n", 3]
         command += ["--template-problems", 4, "--batch", 8, "--protocol", "all", "--device", "cpu", "--out", out]
         done = subprocess.run(
             [*map(str, command), "--json"],
