@@ -161,7 +161,9 @@ def _evaluate(
     request: Request, protocol: str, kind: str, note: Note, progress: Progress
 ) -> tuple[list[dict[str, Any]], list[Path]]:
     names: tuple[str, ...] = ("prompted", "forced", "neutral") if protocol == "all" else (protocol,)
-    if protocol == "all" and read_run(_run(request))["config"]["model"].get("router") == "fixed":
+    run = _run(request)
+    request = replace(request, run=run)  # looked for once: another run may become the newest meanwhile
+    if protocol == "all" and read_run(run)["config"]["model"].get("router") == "fixed":
         names = ("prompted", "neutral")
     kinds = KINDS if kind == "both" or protocol == "all" else (kind,)
     arms = [(name, each) for name in names for each in (kinds if name in FORCING else kinds[:1])]

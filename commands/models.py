@@ -38,7 +38,7 @@ def train(
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Metrics into OUT/tensorboard, too.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Train a Library-of-Layers model on a data set.
+    """Train a Library of Layers, or one of its rivals, on a data set.
 
     Example: lol-data train --data datasets/maze8 --set train.steps=5000
 

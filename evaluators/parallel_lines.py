@@ -24,18 +24,13 @@ def judge_lines(check_lines: CheckLines, lines: Iterable[bytes | str], workers: 
 
     Raises LolDataError when a process is lost.
     """
-    groups = _groups(lines)
-    for first, group in groups:
-        yield _judge(check_lines, group, first)
-        break
-    if workers == 1:
-        for first, group in groups:
-            yield _judge(check_lines, group, first)
-        return
     pool: ProcessPoolExecutor | None = None
     waiting: deque[Future[str]] = deque()
     try:
-        for first, group in groups:
+        for first, group in _groups(lines):
+            if workers == 1 or first == 1:
+                yield _judge(check_lines, group, first)
+                continue
             # Started for the first group that needs it; compiled code and threads do not survive a fork.
             pool = pool or ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
             waiting.append(pool.submit(_judge, check_lines, group, first))

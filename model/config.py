@@ -105,6 +105,11 @@ class ModelConfig:
         """Inner width of an expert."""
         return self.expert_hidden or self.hidden // self.top
 
+    @property
+    def hidden_field(self) -> int:
+        """Positions of the strategy field that nothing but the router reads."""
+        return self.field if self.field_readers == "router" else 0
+
     def takes_some(self, level: int) -> bool:
         """Whether a depth, counted from 1, takes only a share of the tokens."""
         return self.capacity < 1 and level % self.capacity_every == 0

@@ -103,21 +103,21 @@ class FixedPath(Transformer):
         self, h: Tensor, level: int, router: DepthRouter, span: Span, cache: RaggedCache | None
     ) -> tuple[Tensor, Taken]:
         """A depth that takes some of the tokens: the others stay as they are."""
-        tokens = span.tokens
+        tokens, sequence = span.tokens, span.sequence
         scores = router.scores(h[:tokens])
         guesses = router.guesses(h[:tokens], scores)
         straight = self.config.depth_gate == "straight_through"
         wanted = scores.detach()
         if straight and self.training:
             wanted = wanted - torch.empty_like(wanted).exponential_().log()  # Gumbel noise
-        best = best_of_each(wanted, span.sequence, self.capacity)
+        best = best_of_each(wanted, sequence, self.capacity)
         taken = best if self.training else guesses > 0
         kept, part = span.choose(taken)
         slices = [(0, part.shape[1])]
 
         def fill(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             assert cache is not None
-            cache.fill(k, v, torch.bincount(span.sequence[taken], minlength=span.shape[0]))
+            cache.fill(k, v, torch.bincount(sequence[taken], minlength=span.shape[0]))
             return fused_attention(q, k, v, slices, 0, 0)
 
         attention = partial(part.attend, slices=slices, mix=fill if cache else None)
@@ -126,7 +126,7 @@ class FixedPath(Transformer):
         filling = (0, len(h) - tokens)
         gates = kept.sort(F.pad(self._gate(scores, straight), filling))
         done = kept.unsort(span.ops.gate(x, gates[:, None], attended, fed))
-        return torch.where(F.pad(taken, filling)[:, None], done, h), Taken(scores, guesses, best, taken, span.sequence)
+        return torch.where(F.pad(taken, filling)[:, None], done, h), Taken(scores, guesses, best, taken, sequence)
 
     @staticmethod
     def _gate(scores: Tensor, straight: bool) -> Tensor:

@@ -155,7 +155,7 @@ def flops_per_sequence(
     depth = config.depth if depth is None else depth
     capacity = config.capacity if capacity is None else capacity
     d, behind = config.width, length - config.prompt
-    hidden = config.field if config.field_readers == "router" else 0
+    hidden = config.hidden_field
     visible, windows = length - hidden, Windows(config.prompt, config.window, config.shift)
     outer, block = (active_block_parameters(config, experts) for experts in (config.experts, config.core_experts))
     # A field that only the router reads reads the problem and itself.

@@ -104,7 +104,7 @@ class Transformer(nn.Module):
     @property
     def hidden_field(self) -> int:
         """Positions of the strategy field that nothing but the router reads."""
-        return self.config.field if self.config.field_readers == "router" else 0
+        return self.config.hidden_field
 
     def forward(
         self,
