@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from lol_data.commands.common import one_of_tasks, open_lines
+from lol_data.commands.common import one_of_tasks, open_lines, write_text
 from lol_data.errors import UsageError
 
 
@@ -34,18 +34,35 @@ def check(
     file: Annotated[Path, typer.Argument(help="JSONL outputs; - is standard input.")] = Path("-"),
     task: Annotated[str, typer.Option(help="maze or sudoku.")] = "maze",
     workers: Annotated[int | None, typer.Option(help="Processes; by default as many as there are CPUs.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write one HTML file with rates and the worst outputs.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No verdicts on stdout, only the report.")] = False,
 ) -> None:
     """Judge other people's traces by the rules: one JSON verdict per line; a bad line gets an error and is passed over.
 
-    Example: lol-data check outputs.jsonl
+    Example: lol-data check outputs.jsonl --report outputs.html > verdicts.jsonl
     """
     from lol_data.evaluators import maze_jsonl, sudoku_jsonl
-    from lol_data.evaluators.parallel_lines import judge_lines
+    from lol_data.evaluators.parallel_lines import judge_lines, nothing
     from lol_data.shards.engines import default_workers
 
     check_lines = one_of_tasks(task, {"maze": maze_jsonl.check_lines, "sudoku": sudoku_jsonl.check_lines})
     if workers is not None and workers < 1:
         raise UsageError(f"--workers is {workers}; it must be 1 or more")
+    if quiet and report is None:
+        raise UsageError("--quiet without --report would say nothing; name a file with --report")
     with open_lines(file) as lines:
-        for piece in judge_lines(check_lines, lines, workers or default_workers()):
-            sys.stdout.write(piece)
+        if report is None:
+            for piece in judge_lines(check_lines, lines, workers or default_workers(), nothing):
+                sys.stdout.write(piece.text)
+            return
+        from lol_data.report.line_tally import Tally
+        from lol_data.report.lines import lines_page
+
+        if not report.parent.is_dir():  # said before an hour of judging, not behind it
+            raise UsageError(f"{report}: there is no folder {report.parent}")
+        tally = Tally()
+        for judged in judge_lines(check_lines, lines, workers or default_workers(), Tally.of):
+            tally.add(judged.summary)
+            if not quiet:
+                sys.stdout.write(judged.text)
+    write_text(report, lines_page(tally, task, file.name if str(file) != "-" else "standard input"))

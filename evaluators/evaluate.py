@@ -75,7 +75,7 @@ def evaluate(
     }
     if template is not None and paths is not None:
         summary["template"] = about_template(template, paths, verdicts.strategies)
-    summary.update(summarise(verdicts, fell_back))
+    summary.update(summarise(verdicts, fell_back, outputs.rows))
     if protocol == "conflict":
         summary["matrix"] = conflict_matrix(verdicts, outputs.field)
     if fell_back is not None:

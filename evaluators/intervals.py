@@ -13,9 +13,35 @@ Z = 1.959964  # two-sided 95 %
 
 def wilson(hits: int, n: int, z: float = Z) -> dict[str, Any]:
     """A rate with its Wilson 95 % interval: {"rate", "low", "high"}; with n = 0 it is None in all of 0..1."""
+    return _interval(hits / n if n else None, n, z)
+
+
+def clustered(hits: NDArray[np.bool_], problems: NDArray[np.integer]) -> dict[str, Any]:
+    """The same for hits, bool (M,), of which a problem, int (M,), may have several: outputs on one resemble each other.
+
+    Wilson's interval for as many outputs as these are worth: M over the design effect, which is the variance of the
+    rate over problems against that of M independent outputs, and at least 1. Where all hit or none does, that cannot
+    be seen, and problems are counted.
+    """
+    n = len(hits)
     if n == 0:
+        return wilson(0, 0)
+    _, index = np.unique(problems, return_inverse=True)
+    count = int(index.max()) + 1
+    rate = float(hits.mean())
+    if count == n:
+        return wilson(int(hits.sum()), n)
+    if rate in (0, 1) or count == 1:
+        return _interval(rate, count)
+    residues = np.bincount(index.ravel(), weights=hits - rate)
+    effect = float((residues**2).sum()) / n * count / (count - 1) / (rate * (1 - rate))
+    return _interval(rate, n / max(1.0, effect))
+
+
+def _interval(rate: float | None, n: float, z: float = Z) -> dict[str, Any]:
+    if rate is None:
         return {"rate": None, "low": 0.0, "high": 1.0}
-    rate, shrink = hits / n, 1 + z * z / n
+    shrink = 1 + z * z / n
     centre = (rate + z * z / (2 * n)) / shrink
     half = z / shrink * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
     # Rounding must not push the bounds past the rate itself at 0 and 1.
@@ -45,14 +71,14 @@ def paired(first: NDArray[np.bool_], second: NDArray[np.bool_], problems: NDArra
 
     Outputs on one problem resemble each other, so problems are what is counted. Returns
 
-        first, second     each side's rate with its Wilson interval (over samples)
+        first, second     each side's rate with its interval, see `clustered`
         difference        {"rate", "low", "high"}: second minus first, 95 % by Bonett and Price's adjusted interval (one
                           problem fully won and one fully lost are added), a problem counting by its mean
         won, lost         problems in which the second side has more hits than the first, and fewer
         p_exact, p_mid    McNemar's test on these
     """
     n = len(problems)
-    result: dict[str, Any] = {"n": n, "first": wilson(int(first.sum()), n), "second": wilson(int(second.sum()), n)}
+    result: dict[str, Any] = {"n": n, "first": clustered(first, problems), "second": clustered(second, problems)}
     gained = second.astype(np.int64) - first.astype(np.int64)
     _, index, samples = np.unique(problems, return_inverse=True, return_counts=True)
     net = np.bincount(index.ravel(), weights=gained, minlength=len(samples))

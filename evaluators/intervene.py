@@ -74,7 +74,7 @@ def intervene(
         known[arm.name] = outputs, verdicts
         fell_back = template.fell_back(outputs.asked, outputs.last_windows) if arm.paths else None
         about: dict[str, Any] = {"group": arm.group, "reference": arm.reference or None}
-        about.update(summarise(verdicts, fell_back))
+        about.update(summarise(verdicts, fell_back, outputs.rows))
         if arm.renamed:
             named = verdicts.identified >> outputs.field.clip(NEUTRAL_FIELD + 1).astype(np.uint8) & 1
             about["follows_field"] = float(named.mean()) if len(named) else None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lol_data.evaluators.intervals import margin_bounds, wilson
+from lol_data.evaluators.intervals import clustered, margin_bounds, wilson
 from lol_data.evaluators.verdicts import Verdicts
 
 SCHEMA_VERSION = 1
@@ -24,27 +25,57 @@ MARGINS = ("adherence", "legality", "completeness", "answer")  # `joint` is all 
 APART = ("adherence", "legality", "answer", "joint")
 
 
-def summarise(verdicts: Verdicts, fell_back: NDArray[np.bool_] | None = None) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Counted:
+    """Outputs to be counted. weight: how many each stands for, int (M,); problems: that each is about, int (M,)."""
+
+    verdicts: Verdicts
+    weight: NDArray[np.integer] | None
+    problems: NDArray[np.integer] | None
+
+    def count(self, mask: NDArray[np.bool_]) -> int:
+        """Outputs of a mask, bool (M,)."""
+        return int(mask.sum()) if self.weight is None else int(self.weight[mask].sum())
+
+    def rate(self, hits: NDArray[np.bool_], group: NDArray[np.bool_]) -> dict[str, Any]:
+        """Of the hits in a group, with its interval."""
+        if self.problems is not None:
+            return clustered(hits[group], self.problems[group])
+        return wilson(self.count(hits & group), self.count(group))
+
+
+def summarise(
+    verdicts: Verdicts,
+    fell_back: NDArray[np.bool_] | None = None,
+    problems: NDArray[np.integer] | None = None,
+    weight: NDArray[np.integer] | None = None,
+) -> dict[str, Any]:
     """Rates per strategy asked for and overall, and the confusion matrix.
 
     fell_back: bool (M,), outputs that used an unsupported template cell, for forced paths: rates then come apart for
-    those that stayed in supported cells and those that did not. The confusion matrix counts, per strategy asked for,
-    what was identified: one strategy, "none", or "ambiguous" when several fit at once.
+    those that stayed in supported cells and those that did not. problems: int (M,), the problem of each output, where
+    one may have several: see `clustered`. weight: int (M,), how many outputs each stands for. The confusion matrix
+    counts, per strategy asked for, what was identified: one strategy, "none", or "ambiguous" when several fit at once.
     """
     groups = {name: verdicts.asked == code for code, name in enumerate(verdicts.strategies)}
+    counted = _Counted(verdicts, weight, problems)
     return {
-        "strategies": {name: _rates(verdicts, group, fell_back) for name, group in groups.items()},
-        "overall": _rates(verdicts, np.ones(len(verdicts), bool), fell_back),
-        "confusion": {name: identified_counts(verdicts, group) for name, group in groups.items()},
+        "strategies": {name: _rates(counted, group, fell_back) for name, group in groups.items()},
+        "overall": _rates(counted, np.ones(len(verdicts), bool), fell_back),
+        "confusion": {name: _identified(counted, group) for name, group in groups.items()},
     }
 
 
 def identified_counts(verdicts: Verdicts, group: NDArray[np.bool_]) -> dict[str, int]:
     """What was identified in a group of outputs, bool (M,): one strategy, "ambiguous" or "none"."""
-    identified = verdicts.identified[group]
-    counts = {name: int((identified == 1 << code).sum()) for code, name in enumerate(verdicts.strategies)}
-    counts["ambiguous"] = int((np.bitwise_count(identified) > 1).sum())
-    counts["none"] = int((identified == 0).sum())
+    return _identified(_Counted(verdicts, None, None), group)
+
+
+def _identified(counted: _Counted, group: NDArray[np.bool_]) -> dict[str, int]:
+    identified, strategies = counted.verdicts.identified, counted.verdicts.strategies
+    counts = {name: counted.count(group & (identified == 1 << code)) for code, name in enumerate(strategies)}
+    counts["ambiguous"] = counted.count(group & (np.bitwise_count(identified) > 1))
+    counts["none"] = counted.count(group & (identified == 0))
     return counts
 
 
@@ -69,23 +100,23 @@ def conflict_matrix(verdicts: Verdicts, field: NDArray[np.integer]) -> dict[str,
     return matrix
 
 
-def _rates(verdicts: Verdicts, group: NDArray[np.bool_], fell_back: NDArray[np.bool_] | None) -> dict[str, Any]:
-    rates = _plain_rates(verdicts, group, RATES)
+def _rates(counted: _Counted, group: NDArray[np.bool_], fell_back: NDArray[np.bool_] | None) -> dict[str, Any]:
+    rates = _plain_rates(counted, group, RATES)
     n = rates["n"]
-    rates["unparsable"] = wilson(int((~verdicts.parsed)[group].sum()), n)
+    rates["unparsable"] = counted.rate(~counted.verdicts.parsed, group)
     if n:  # what a reader of the single rates could conclude about the joint one
         low, high = margin_bounds(*(rates[name]["rate"] for name in MARGINS))
         rates["joint_bounds"] = {"low": low, "high": high}
     if fell_back is not None:
         rates["fallback_rate"] = float(fell_back[group].mean()) if n else None
-        rates["supported"] = _plain_rates(verdicts, group & ~fell_back, APART)
-        rates["fell_back"] = _plain_rates(verdicts, group & fell_back, APART)
+        rates["supported"] = _plain_rates(counted, group & ~fell_back, APART)
+        rates["fell_back"] = _plain_rates(counted, group & fell_back, APART)
     return rates
 
 
-def _plain_rates(verdicts: Verdicts, group: NDArray[np.bool_], names: Iterable[str]) -> dict[str, Any]:
-    n = int(group.sum())
-    return {"n": n, **{name: wilson(int(getattr(verdicts, RATES[name])[group].sum()), n) for name in names}}
+def _plain_rates(counted: _Counted, group: NDArray[np.bool_], names: Iterable[str]) -> dict[str, Any]:
+    rates = {name: counted.rate(getattr(counted.verdicts, RATES[name]), group) for name in names}
+    return {"n": counted.count(group), **rates}
 
 
 def percent(rate: dict[str, Any]) -> str:

@@ -73,7 +73,8 @@ def report_run(run: Path, data: Path | None, out: Path | None, note: Callable[[s
     if material.diagnostics is None:
         note(f"{run} has no diagnostics yet, the report goes without: lol-data diagnose {run}")
     dataset = _dataset(material.about, data)
-    wanted = max(int(result.summary.get("n", 0)) for result in material.results)
+    summaries = [*(result.summary for result in material.results), *material.interventions.values()]
+    wanted = max(int(summary.get("n", 0)) for summary in summaries)
     page = report_page(material, dataset.read_split("test", wanted))
     out = out or run / REPORT
     try:

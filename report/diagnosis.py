@@ -8,8 +8,8 @@ from typing import Any
 
 from lol_data.evaluators.diagnostics import POINTS
 from lol_data.report import plots, tables
+from lol_data.report.frame import Section, note
 from lol_data.report.material import Material
-from lol_data.report.results import Section, note
 
 KNOWN = "known traces"  # instead of "known"
 

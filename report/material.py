@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -31,13 +32,15 @@ class Result:
 
 @dataclass(frozen=True)
 class Material:
-    """A run. interventions: summaries of other shapes than a protocol's, by folder. arrays: of the diagnostics."""
+    """A run. interventions: summaries of other shapes than a protocol's, by folder; arms: the outputs of their arms.
+    arrays: of the diagnostics."""
 
     run: Path
     about: dict[str, Any]
     metrics: list[dict[str, Any]]
     results: list[Result]
     interventions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    arms: list[Result] = field(default_factory=list)
     diagnostics: dict[str, Any] | None = None
     arrays: dict[str, NDArray] = field(default_factory=dict)
 
@@ -45,19 +48,20 @@ class Material:
 def read_material(run: Path) -> Material:
     """All that is there. Raises UsageError for no run or one without results, DamageError for files that are broken."""
     about = read_run(run)
-    results, interventions = [], {}
+    results, interventions, arms = [], {}, []
     for path in sorted((run / EVAL).glob(f"*/{SUMMARY}"), key=_place):
         summary, samples = read_json(path), path.parent / SAMPLES
         if "protocol" in summary and "confusion" in summary:
             results.append(Result(path.parent.name, summary, _read_samples(samples) if samples.exists() else None))
         else:
             interventions[path.parent.name] = summary
+            arms += _arms(summary, _read_samples(samples)) if samples.exists() else []
     if not results:
         raise UsageError(f"{run} has no results yet; evaluate it with: lol-data eval --run {run} --protocol all")
     diagnostics, arrays, folder = None, {}, run / EVAL / FOLDER
     if (folder / NUMBERS).exists():
         diagnostics, arrays = read_json(folder / NUMBERS), _read_arrays(folder / ARRAYS)
-    return Material(run, about, read_metrics(run / METRICS), results, interventions, diagnostics, arrays)
+    return Material(run, about, read_metrics(run / METRICS), results, interventions, arms, diagnostics, arrays)
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -80,6 +84,16 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
         except ValueError:
             break
     return lines
+
+
+def _arms(summary: dict[str, Any], samples: pa.Table) -> list[Result]:
+    """The outputs of each arm of an intervention."""
+    if "arm" not in samples.column_names:
+        return []
+    arm = samples["arm"].cast(pa.string())
+    return [
+        Result(f"arm {name}", about, samples.filter(pc.equal(arm, name))) for name, about in summary["arms"].items()
+    ]
 
 
 def _place(path: Path) -> tuple[int, str]:

@@ -5,7 +5,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const find = (id) => document.getElementById(id);
 const SVG = "http:" + "//www.w3.org/2000/svg"; // a name, not an address
 const PITCH = data.pitch, RIM = 2, SUDOKU = data.task === "sudoku";
-let shown = [], current = -1, step = 0, timer = 0;
+let shown = [], current = -1, step = 0, timer = 0, columns = 9;
 
 function make(name, attributes = {}, text = "", root = null) {
   const element = root === SVG ? document.createElementNS(SVG, name) : document.createElement(name);
@@ -16,9 +16,9 @@ function make(name, attributes = {}, text = "", root = null) {
 const draw = (name, attributes, text = "") => make(name, attributes, text, SVG);
 const sample = () => data.samples[shown[current]];
 const words = (name) => name.replaceAll("_", " ");
-const place = (cell) => [cell % data.columns, Math.floor(cell / data.columns)];
+const place = (cell) => [cell % columns, Math.floor(cell / columns)];
 const middle = (cell) => place(cell).map((k) => PITCH * (k + 0.5));
-const known = (cell) => Number.isInteger(cell) && cell >= 0 && cell < data.columns * data.columns;
+const known = (cell) => Number.isInteger(cell) && cell >= 0 && cell < columns * columns;
 const shade = (k, n) => data.shades[Math.round(((n > 1 ? k / (n - 1) : 0)) * (data.shades.length - 1))];
 const hue = (block) => `hsl(${Math.round((block * 360) / data.blocks + 210) % 360} 62% 72%)`;
 
@@ -71,6 +71,7 @@ function open(row) {
   stop();
   current = row;
   const s = sample();
+  columns = data.boards[s.board].columns;
   [...find("list").children].forEach((item, k) => item.setAttribute("aria-current", String(k === row)));
   const item = find("list").children[row], list = find("list");
   if (item.offsetTop < list.scrollTop || item.offsetTop + item.offsetHeight > list.scrollTop + list.clientHeight) list.scrollTop = item.offsetTop - 40;
@@ -85,6 +86,7 @@ function open(row) {
   const told = s.parsed ? verdicts : verdicts.slice(0, 1);
   find("verdicts").replaceChildren(...told.map(([name, good, yes, no]) => make("li", { class: good ? "good" : "bad", "data-verdict": name }, `${good ? "✓" : "✗"} ${good ? yes : no}`)));
   if (s.cut) find("verdicts").append(make("li", { class: "bad" }, "cut at the longest output"));
+  if (s.parts !== undefined) find("verdicts").append(make("li", {}, `parts from its reference at token ${s.parts + 1}`));
   if (s.fell_back) find("verdicts").append(make("li", { class: "bad" }, "left the template's supported windows"));
   find("slider").max = last();
   find("fault").disabled = s.first < 0;
@@ -148,9 +150,9 @@ function go(to) {
 let layers = {};
 
 function setBoard(s) {
-  const board = find("board"), side = PITCH * data.columns;
+  const board = find("board"), side = PITCH * columns;
   board.setAttribute("viewBox", `${-RIM} ${-RIM} ${side + 2 * RIM} ${side + 2 * RIM}`);
-  board.innerHTML = data.boards[s.id].svg;
+  board.innerHTML = data.boards[s.board].svg;
   layers = SUDOKU ? sudokuLayers(board) : mazeLayers(board);
   showRight();
 }
@@ -228,7 +230,7 @@ function drawSudoku(s) {
     return draw("text", { x: PITCH * (x + 0.5), y: PITCH * y + 31, class: name }, text);
   };
   if (step > s.steps.length) {
-    const right = data.boards[s.id].right;
+    const right = data.boards[s.board].right;
     s.answer.forEach((value, cell) => {
       if (known(cell)) layers.own.append(digit(cell, String(value), value === right[cell] ? "ink" : "wrongdigit"));
     });
@@ -270,6 +272,8 @@ function tokenAt(s) {
 const traceTokens = (s) => (s.starts ? s.tokens - s.answer.length - 2 : s.steps.length);
 
 function setRoutes(s) {
+  find("routes").parentNode.hidden = !data.windows;
+  if (!data.windows) return;
   const { window: width, shift, depth } = data.windows, template = data.templates[s.protocol];
   const strategy = data.strategies.indexOf(s.asked);
   find("routenote").textContent = s.blocks.length ? `depth by token, ${s.tokens} tokens; a number is a block` : "";

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Sequence
 from html import escape
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 from typing import Any
 
-import lol_data
 from lol_data.report import tables
 from lol_data.report.diagnosis import path_section, probe_section, stability_section, training_section
+from lol_data.report.frame import Section, browser_section, code_hash, render
 from lol_data.report.material import Material
-from lol_data.report.results import (
-    Section,
-    conflict_section,
-    confusion_section,
-    intervention_section,
-    note,
-    result_section,
-)
-from lol_data.report.samples import WORST, browser_data, unknown_problems
+from lol_data.report.results import conflict_section, confusion_section, intervention_section, result_section
+from lol_data.report.samples import browser_data, unknown_problems
 from lol_data.tokenization.tasks import Traced, layout_of
 from lol_data.training.config import RunConfig
-
-LIMIT = 4_800_000  # bytes of a page; where it would be larger, the browser gets fewer outputs
 
 
 def report_page(material: Material, test: Traced) -> str:
@@ -46,35 +33,16 @@ def report_page(material: Material, test: Traced) -> str:
     if material.diagnostics:
         sections += [path_section(material, strategies), stability_section(material), probe_section(material)]
     sections.append(training_section(material))
-    shown = [section for section in sections if section is not None]
-    parts = {
-        "title": escape(f"Report on {material.run.resolve().name}"),
-        "lead": escape(_lead(material)),
-        "style": _part("page.css"),
-        "script": _part("page.js"),
-        "links": "".join(f'<a href="#{key}">{title}</a>' for key, title, _ in shown),
-        "head": _head(material),
-        "sections": "".join(f'<section id="{key}"><h2>{title}</h2>\n{html}</section>\n' for key, title, html in shown),
-        "version": escape(lol_data.__version__),
-    }
-    template, worst = Template(_part("page.html")), WORST
-    while True:
-        page = template.substitute(parts, data=_data(material, test, strategies, worst))
-        if len(page.encode()) < LIMIT or worst == 1:
-            return page
-        worst = max(1, worst // 2)
-
-
-def _data(material: Material, test: Traced, strategies: Sequence[str], worst: int) -> str:
     config = RunConfig.from_json(material.about["config"])
     layout = layout_of(test, config.strategy_field)
     model = config.model_config(layout.vocabulary, layout.prompt_length)
-    data = browser_data(material.results, test, strategies, model, worst)
-    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")  # no end of the script inside it
-
-
-def _part(name: str) -> str:
-    return (files(__package__) / name).read_text(encoding="utf-8")
+    return render(
+        f"Report on {material.run.resolve().name}",
+        _lead(material),
+        _head(material),
+        sections,
+        lambda worst: browser_data(material.results, material.arms, test, strategies, model, worst),
+    )
 
 
 def _lead(material: Material) -> str:
@@ -110,20 +78,7 @@ def _weights(run: Path, checkpoint: Any) -> str:
         return "no longer there"
 
 
-def code_hash() -> str:
-    """Of all Python sources of the package, 16 hex digits."""
-    root, digest = Path(lol_data.__file__).parent, hashlib.sha256()
-    rooms = [path for path in root.iterdir() if (path / "__init__.py").exists()]
-    for path in sorted([*root.glob("*.py"), *(file for room in rooms for file in room.glob("*.py"))]):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
 def _sample_section(material: Material, test: Traced) -> Section:
-    html = note(
-        "Worst first: the outputs of every protocol and strategy with the most failed verdicts, and a few without a",
-        "fault. Arrow keys step through the trace and the list.",
-    )
-    if lost := unknown_problems(material.results, test):
-        html += note(f"Problems of {escape(', '.join(lost))} are not in the data set any more.")
-    return Section("samples", "Single outputs", html + _part("browser.html"))
+    lost = unknown_problems([*material.results, *material.arms], test)
+    gone = f"Problems of {escape(', '.join(lost))} are not in the data set any more." if lost else ""
+    return browser_section("every protocol, arm and strategy" if material.arms else "every protocol and strategy", gone)

@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any
 
 from lol_data.report import tables
+from lol_data.report.frame import Section, note
 from lol_data.report.material import Material
 from lol_data.views.sudoku_picture import plural
-
-
-class Section(NamedTuple):
-    """A part of the page. key: its address. html: without the heading."""
-
-    key: str
-    title: str
-    html: str
-
-
-def note(*sentences: str) -> str:
-    """A paragraph in a quiet colour, of HTML."""
-    return f'<p class="note">{" ".join(sentences)}</p>\n'
 
 
 def result_section(material: Material) -> Section:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lol_data.model.config import ModelConfig
-from lol_data.report.material import Result
+from lol_data.mazes import TracedMazes
 from lol_data.sudokus import CELLS, DIGIT, UNDO, UNIT, WAVE, TracedSudokus
-from lol_data.tokenization.tasks import Traced
 from lol_data.views import maze_board, sudoku_board
 from lol_data.views.colours import STEPS
 from lol_data.views.maze_picture import picture_of
 from lol_data.views.sudoku_picture import sudoku_picture_of
+
+if TYPE_CHECKING:  # these bring PyTorch, which a report on lines does without
+    from lol_data.model.config import ModelConfig
+    from lol_data.report.material import Result
+    from lol_data.tokenization.tasks import Traced
 
 WORST, BEST = 10, 2  # outputs per protocol and strategy: failed ones, and ones without a fault
 SHADES = 24
@@ -44,33 +47,36 @@ def choose(samples: pa.Table, worst: int = WORST, best: int = BEST) -> NDArray[n
 
 
 def browser_data(
-    results: Sequence[Result], test: Traced, strategies: Sequence[str], config: ModelConfig, worst: int = WORST
+    results: Sequence[Result],
+    arms: Sequence[Result],
+    test: Traced,
+    strategies: Sequence[str],
+    config: ModelConfig,
+    worst: int = WORST,
 ) -> dict[str, Any]:
-    """Everything the page's script draws from; `test` holds at least the problems of all results.
+    """Everything that the page's script draws from; `test` holds at least the problems of all results.
 
-    {"task", "columns", "pitch", "shades", "strategies", "protocols", "windows", "blocks", "templates": ids by protocol,
-    "boards": {problem id: {"svg", "right"}}, "samples": [...], worst first}.
+    Of the arms of interventions, which are many, there is a fifth of the outputs, and none without a fault.
+
+    {"task", "pitch", "shades", "strategies", "protocols", "windows", "blocks", "templates": ids by protocol,
+    "boards": {name: {"svg", "right", "columns"}}, "samples": [...], worst first}.
     """
     place = {int(id): row for row, id in enumerate(test.id.tolist())}
     samples: list[dict[str, Any]] = []
     templates: dict[str, Any] = {}
-    for result in results:
+    shares = [(result, worst, BEST) for result in results] + [(arm, max(1, worst // 5), 0) for arm in arms]
+    for result, most, best in shares:
         if result.samples is None:
             continue
-        rows = result.samples.take(choose(result.samples, worst)).to_pylist()
-        samples += [_sample(result.name, row, strategies) for row in rows if row["id"] in place]
+        rows = result.samples.take(choose(result.samples, most, best)).to_pylist()
+        samples += [sample_of(result.name, row, strategies) for row in rows if row["id"] in place]
         if "template" in result.summary:
             templates[result.name] = result.summary["template"]["ids"]
     samples.sort(key=lambda sample: (-sample["faults"], sample["first"] if sample["first"] >= 0 else 10**9))
-    columns, pitch = (9, sudoku_board.CELL) if isinstance(test, TracedSudokus) else (test.mazes.size, maze_board.CELL)
     boards = {str(id): _board(test, place[id]) for id in dict.fromkeys(sample["id"] for sample in samples)}
     return {
-        "task": "sudoku" if isinstance(test, TracedSudokus) else "maze",
-        "columns": columns,
-        "pitch": pitch,
-        "shades": [STEPS.hex(k / (SHADES - 1)) for k in range(SHADES)],
-        "strategies": list(strategies),
-        "protocols": [result.name for result in results if result.samples is not None],
+        **browser_frame("sudoku" if isinstance(test, TracedSudokus) else "maze", strategies),
+        "protocols": list(dict.fromkeys(result.name for result, *_ in shares if result.samples is not None)),
         "windows": {"window": config.window, "shift": config.shift, "depth": config.depth},
         "blocks": config.blocks,
         "templates": templates,
@@ -79,12 +85,24 @@ def browser_data(
     }
 
 
-def _sample(protocol: str, row: dict[str, Any], strategies: Sequence[str]) -> dict[str, Any]:
+def browser_frame(task: str, strategies: Sequence[str]) -> dict[str, Any]:
+    """What the page's script needs whatever the outputs are."""
+    return {
+        "task": task,
+        "pitch": sudoku_board.CELL if task == "sudoku" else maze_board.CELL,
+        "shades": [STEPS.hex(k / (SHADES - 1)) for k in range(SHADES)],
+        "strategies": list(strategies),
+    }
+
+
+def sample_of(protocol: str, row: dict[str, Any], strategies: Sequence[str]) -> dict[str, Any]:
+    """An output for the script. row: as `evaluate` writes it, of which it may lack what says how it was decoded."""
     sudoku = "backtracking" in strategies
     trace = row["trace"]
     steps, starts = sudoku_steps(trace, row["asked"]) if sudoku else (trace, None)
     sample = {
         "id": row["id"],
+        "board": str(row["id"]),
         "protocol": protocol,
         "asked": row["asked"],
         "field": row.get("field") or "",
@@ -96,10 +114,12 @@ def _sample(protocol: str, row: dict[str, Any], strategies: Sequence[str]) -> di
         "parse": row["parse_reason"],
         "wrong": row["answer_reason"],
         "identified": row["identified"],
-        "tokens": len(row["tokens"]),
+        "tokens": len(row.get("tokens") or b""),
         "blocks": row.get("blocks") or [],
-        **{name: bool(row[name]) for name in (*FAULTS, "joint", "canonical", "identified_exact", "cut")},
+        **{name: bool(row.get(name)) for name in (*FAULTS, "joint", "canonical", "identified_exact", "cut")},
     }
+    if row.get("differs_at_token") is not None:
+        sample["parts"] = row["differs_at_token"]
     if starts is not None:
         sample["starts"] = starts
     if row.get("fell_back") is not None:
@@ -143,10 +163,20 @@ def _sudoku_step(symbols: Sequence[int], strategy: str, with_unit: bool) -> tupl
 
 def _board(test: Traced, row: int) -> dict[str, Any]:
     if isinstance(test, TracedSudokus):
-        problem = sudoku_picture_of(TracedSudokus(test.sudokus, {}), row)
-        return {"svg": sudoku_board.board(problem, None), "right": list(problem.solution)}
-    maze = picture_of(type(test)(test.mazes, test.answer, {}), row)
-    return {"svg": maze_board.board(maze, None), "right": list(maze.answer)}
+        return sudoku_board_of(TracedSudokus(test.sudokus, {}), row)
+    return maze_board_of(TracedMazes(test.mazes, test.answer, {}), row)
+
+
+def maze_board_of(traced: TracedMazes, row: int) -> dict[str, Any]:
+    """A maze to draw an output on, with its answer."""
+    maze = picture_of(traced, row)
+    return {"svg": maze_board.board(maze, None), "right": list(maze.answer), "columns": maze.size}
+
+
+def sudoku_board_of(traced: TracedSudokus, row: int) -> dict[str, Any]:
+    """A sudoku to draw an output on, with its solution."""
+    problem = sudoku_picture_of(traced, row)
+    return {"svg": sudoku_board.board(problem, None), "right": list(problem.solution), "columns": 9}
 
 
 def unknown_problems(results: Iterable[Result], test: Traced) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 
 from lol_data.errors import LolDataError
 from lol_data.evaluators import maze_jsonl, parallel_lines
-from lol_data.evaluators.parallel_lines import judge_lines
+from lol_data.evaluators.parallel_lines import judge_lines, nothing
 from lol_data.generators.maze import MazeSettings, generate_mazes
 from lol_data.jsonl import to_line
 from lol_data.mazes import MAZE_STRATEGIES
@@ -34,7 +34,10 @@ def test_any_number_of_processes_says_the_same(monkeypatch):
     lines = outputs(1500)
     expected = "".join(to_line(record) + "\n" for record in maze_jsonl.check_lines(lines))
     for workers in (1, 2, 3):
-        assert "".join(judge_lines(maze_jsonl.check_lines, iter(lines), workers)) == expected
+        assert (
+            "".join(piece.text for piece in judge_lines(maze_jsonl.check_lines, iter(lines), workers, nothing))
+            == expected
+        )
     numbers = [json.loads(line)["line"] for line in expected.splitlines()]
     assert numbers == [1, *range(3, 1502)]
 
@@ -48,4 +51,4 @@ def killed(lines, first):
 
 def test_a_lost_process_ends_in_one_line():
     with pytest.raises(LolDataError, match="was killed"):
-        list(judge_lines(killed, [b"x"] * 300, 2))
+        list(judge_lines(killed, [b"x"] * 300, 2, nothing))

@@ -9,12 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from lol_data.evaluators import maze_jsonl, sudoku_jsonl
 from lol_data.generators.maze import MazeSettings
 from lol_data.generators.sudoku import SudokuSettings
+from lol_data.jsonl import to_line
+from lol_data.report.line_tally import Tally
+from lol_data.report.lines import lines_page
 from lol_data.report.material import read_material
 from lol_data.report.page import report_page
 
 from .common import make_data, make_run
+from .test_lines import maze_records, sudoku_records
 
 pytest.importorskip("matplotlib")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -30,11 +35,20 @@ addEventListener("unhandledrejection", (event) => faults.push(String(event.reaso
 DRIVE = (Path(__file__).parent / "drive.js").read_text(encoding="utf-8")
 
 
-def drive(page, folder, width=1200):
+# Every step of every output, and then what went wrong.
+WALK = """
+data.samples.forEach((_, k) => { open(k); for (let s = 0; s <= last(); s++) go(s); });
+const seen = { faults, outputs: find("list").children.length, routes: !find("routes").parentNode.hidden };
+const textContent = JSON.stringify(seen);
+document.body.replaceChildren(Object.assign(document.createElement("pre"), { id: "log", textContent }));
+"""
+
+
+def drive(page, folder, width=1200, script=DRIVE):
     """What the driven page logs."""
     path = folder / "driven.html"
     watched = page.replace("<head>", "<head>" + WATCH)
-    path.write_text(watched.replace("</body>", f"<script>{DRIVE}</script></body>"), encoding="utf-8")
+    path.write_text(watched.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
     command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=8000"]
     command += [f"--user-data-dir={folder / 'profile'}", f"--window-size={width},900", "--dump-dom", path.as_uri()]
     found = subprocess.run(command, capture_output=True, text=True, timeout=120)
@@ -75,3 +89,12 @@ def test_the_browser_of_outputs_works(task, width, tmp_path):
     assert 0 < len(log["asked"]) <= len(asked) and all(text.startswith(data["strategies"][2]) for text in log["asked"])
     assert log["unreadable"][0] == sum(not sample["parsed"] for sample in samples)
     assert "unreadable" in log["unreadable"][1] and log["playing"] >= 2
+
+
+@pytest.mark.parametrize("task", ["maze", "sudoku"])
+def test_so_does_that_of_other_peoples_lines(task, tmp_path):
+    records, check = (maze_records, maze_jsonl) if task == "maze" else (sudoku_records, sudoku_jsonl)
+    lines = [to_line(record).encode() for record in records(100)]
+    tally = Tally.of(list(check.check_lines(lines)), lines, 1)
+    log = drive(lines_page(tally, task, "outputs.jsonl"), tmp_path, script=WALK)
+    assert log == {"faults": [], "outputs": len(tally.browser_lines()), "routes": False}

@@ -6,13 +6,14 @@ import sys
 from html.parser import HTMLParser
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from lol_data.errors import DamageError, LolDataError, UsageError
 from lol_data.generators.maze import MazeSettings
 from lol_data.generators.sudoku import SudokuSettings
-from lol_data.report import page as page_module
+from lol_data.report import frame as frame_module
 from lol_data.report.build import report_run
 from lol_data.report.material import read_material, read_metrics
 from lol_data.report.page import report_page
@@ -162,8 +163,25 @@ def test_interventions_and_conflicts_are_shown_where_they_are(mazes, tmp_path):
     }
     folder = run / "eval" / "interventions"
     folder.mkdir()
-    (folder / "summary.json").write_text(json.dumps({"protocol": "interventions", "n": 8, "arms": arms}))
+    ids = {"ids": [[[0, 1]] * 3] * 5}
+    (folder / "summary.json").write_text(
+        json.dumps({"protocol": "interventions", "n": 8, "arms": arms, "template": ids})
+    )
+    outputs = pq.read_table(run / "eval" / "prompted" / "samples.parquet")
+    parts = [
+        outputs.append_column("arm", pa.array([arm] * len(outputs))).append_column(
+            "differs_at_token", pa.array([token] * len(outputs), pa.int64())
+        )
+        for arm, token in (("own", None), ("shuffled<b>", 4))
+    ]
+    pq.write_table(pa.concat_tables(parts), folder / "samples.parquet")
     text = report_page(read_material(run), test)
+    data = json.loads(Page(text).data)
+    assert data["protocols"] == ["prompted", "conflict", "arm own", "arm shuffled<b>"]
+    shuffled = [sample for sample in data["samples"] if sample["protocol"] == "arm shuffled<b>"]
+    assert {sample["asked"] for sample in shuffled} == set(data["strategies"])
+    assert all(sample["faults"] and sample["parts"] == 4 for sample in shuffled)
+    assert all("parts" not in sample for sample in data["samples"] if sample not in shuffled)
     page = Page(text)
     assert {"conflict", "interventions"} <= set(page.ids) and "shuffled&lt;b&gt;" in text and "shuffled<b>" not in text
     words = " ".join(" ".join(page.text).split())
@@ -197,14 +215,18 @@ def test_a_page_of_sudokus(tmp_path):
     run, test = make_run(tmp_path / "run", dataset, n=3)
     text = report_page(read_material(run), test)
     data = json.loads(Page(text).data)
-    assert data["task"] == "sudoku" and data["columns"] == 9 and len(text.encode()) < 1_500_000
+    assert (
+        data["task"] == "sudoku"
+        and {board["columns"] for board in data["boards"].values()} == {9}
+        and len(text.encode()) < 1_500_000
+    )
     sample = next(sample for sample in data["samples"] if sample["asked"] == "propagation" and sample["joint"])
     assert [2] in sample["steps"] and sample["answer"] == data["boards"][str(sample["id"])]["right"]
 
 
 def test_a_page_that_would_be_too_large_gets_fewer_outputs(maze_run, maze_page, monkeypatch):
     run, test = maze_run
-    monkeypatch.setattr(page_module, "LIMIT", len(maze_page.encode()) - 1000)
+    monkeypatch.setattr(frame_module, "LIMIT", len(maze_page.encode()) - 1000)
     smaller = report_page(read_material(run), test)
     assert len(smaller.encode()) < len(maze_page.encode()) - 1000
     assert 0 < len(json.loads(Page(smaller).data)["samples"]) < len(json.loads(Page(maze_page).data)["samples"])
