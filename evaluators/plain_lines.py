@@ -24,7 +24,7 @@ LONGEST = 1 << 16  # of a plain line
 HEAD = ("id", "strategy", "status")  # the first names of every task; `solve` writes a status, which says nothing here
 ID, STRATEGY, STATUS = range(len(HEAD))
 _MOST_DIGITS = 18
-_QUOTE, _BACKSLASH, _COMMA, _COLON, _MINUS, _ZERO = b'"\\,:-0'
+_QUOTE, _BACKSLASH, _COMMA, _COLON, _MINUS, _ZERO, _NINE = b'"\\,:-09'
 _LIST, _END_LIST, _OBJECT, _END_OBJECT = b"[]{}"
 
 
@@ -119,23 +119,32 @@ def _value_tokens(text, at, end, kinds, begins, ends, count):
         at = _skip_space(text, at, end)
         if at == end:
             return -1, count
-        begins[count], empty = at, False
-        if text[at] == _LIST:
+        begins[count], first = at, text[at]
+        if _ZERO <= first <= _NINE:  # most values by far
+            start, value = at, 0
+            while at < end and _ZERO <= text[at] <= _NINE:
+                value = 10 * value + text[at] - _ZERO
+                at += 1
+            if at - start > _MOST_DIGITS or (first == _ZERO and at - start > 1):
+                return -1, count
+            kinds[count] = min(value, LIMIT)
+        elif first == _LIST:
             kinds[count] = OPEN
             depth += 1
-            at = _skip_space(text, at + 1, end)
-            empty = at < end and text[at] == _END_LIST
-        elif text[at] == _QUOTE:
+            at += 1
+        elif first == _QUOTE:
             kinds[count] = STRING
             at = _end_of_string(text, at, end)
         else:
-            kinds[count], at = _integer(text, at, end)
+            kinds[count], at = _negative(text, at, end)
         if at < 0:
             return -1, count
         ends[count] = at
         count += 1
-        if kinds[count - 1] == OPEN and not empty:
-            continue
+        if first == _LIST:
+            at = _skip_space(text, at, end)
+            if at < end and text[at] != _END_LIST:
+                continue
         while depth > 0:
             at = _skip_space(text, at, end)
             if at == end or text[at] != _END_LIST:
@@ -172,14 +181,13 @@ def _end_of_string(text, at, end):
 
 
 @njit
-def _integer(text, at, end):
-    """The integer that begins at `at`, held within LIMIT, and the place behind it, -1 if there is none."""
-    negative = text[at] == _MINUS
-    first = at + 1 if negative else at
+def _negative(text, at, end):
+    """The negative integer that begins at `at`, held within LIMIT, and the place behind it, -1 if there is none."""
+    first = at + 1
     at, value = first, 0
-    while at < end and 0 <= text[at] - _ZERO <= 9:
+    while at < end and text[first - 1] == _MINUS and _ZERO <= text[at] <= _NINE:
         value = min(10 * value + text[at] - _ZERO, LIMIT)
         at += 1
     if not 1 <= at - first <= _MOST_DIGITS or (text[first] == _ZERO and at - first > 1):
         return 0, -1
-    return -value if negative else value, at
+    return -value, at

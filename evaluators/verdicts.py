@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lol_data.jsonl import Record, Told, to_line, to_text
 from lol_data.tokenization.vocabulary import OK, PARSE_REASONS
 
 MIN_PREFIX = 2  # one step is the start cell, or one placement: that tells no strategy from another
@@ -76,10 +77,25 @@ class Verdicts:
         """Every output as plain Python values, ready for JSON: names for codes, None for "no step is illegal"."""
         return _as_rows(self._values())
 
-    def answers(self, lines: list[int], ids: list[str | int | None]) -> Iterator[dict[str, Any]]:
-        """The same for outputs that stood on lines: {"line", "id", "strategy"} before the verdicts."""
-        values = self._values()
-        return _as_rows({"line": lines, "id": ids, "strategy": values.pop("asked"), **values})
+    def answers(self, lines: list[int], ids: list[str | int | None]) -> Iterator[Record]:
+        """The same for outputs that stood on lines: {"line", "id", "strategy"} before the verdicts.
+
+        Most outputs have verdicts that others had before, so what follows the id is kept, as an object and as text.
+        """
+        known = _KNOWN.setdefault(self.strategies, {})
+        if len(known) > MOST_KNOWN:
+            known.clear()
+        codes = zip(*(column.tolist() for column in self.columns().values()), strict=True)
+        for k, (line, id, code) in enumerate(zip(lines, ids, codes, strict=True)):
+            if code not in known:
+                row = self.row(k)
+                tail = {"strategy": row.pop("asked"), **row}
+                known[code] = tail, to_line(tail).removeprefix("{")
+            tail, text = known[code]
+            answer = Told(line=line, id=id, **tail)
+            answer["identified"] = tail["identified"].copy()
+            answer.text = f'{{"line":{line},"id":{id if type(id) is int else to_text(id)},{text}'
+            yield answer
 
     def row(self, k: int) -> dict[str, Any]:
         """Output k in the form of `rows`."""
@@ -109,6 +125,8 @@ class Verdicts:
         }
 
 
+MOST_KNOWN = 1 << 14  # verdicts kept as text; they take some 10 MB
+_KNOWN: dict[tuple[str, ...], dict[tuple[Any, ...], tuple[Record, str]]] = {}  # by task
 NAMES = ("strategies", "illegal_names", "answer_names")
 FIELDS = tuple(name for name in Verdicts.__dataclass_fields__ if name not in NAMES)
 

@@ -1,6 +1,6 @@
 """What a report on other people's outputs keeps of their lines: counts, and the outputs that are worth a look.
 
-A tally is made of a group of lines, wherever they are judged, and tallies add up: what they hold does not grow with
+A tally is made of a block of lines, wherever they are judged, and tallies add up: what they hold does not grow with
 the number of lines.
 """
 
@@ -54,8 +54,8 @@ class Tally:
     kept: dict[tuple[str, bool], list[KeptLine]] = field(default_factory=dict)
 
     @staticmethod
-    def of(records: list[Record], lines: Sequence[bytes | str], first: int) -> Tally:
-        """Of a group of lines, the first of which has the number `first`."""
+    def of(records: list[Record], lines: Sequence[bytes], first: int) -> Tally:
+        """Of a block of lines, the first of which has the number `first`."""
         tally = Tally()
         for record in records:
             if "error" in record:
@@ -72,8 +72,7 @@ class Tally:
             if len(line) <= LONGEST:
                 faults = flags[: len(FAULTS)].count(False)
                 step = record["first_illegal_step"]
-                raw = line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass")
-                kept = KeptLine(faults, 1 << 40 if step is None else step, raw, record)
+                kept = KeptLine(faults, 1 << 40 if step is None else step, line, record)
                 tally.kept.setdefault((strategy, faults > 0), []).append(kept)
         tally._cut()
         return tally

@@ -1,5 +1,6 @@
 """Lines judged by several processes: the same answers in the same order, whatever is on the lines."""
 
+import io
 import json
 import os
 import signal
@@ -29,17 +30,38 @@ def outputs(count):
     return [b"\xef\xbb\xbf" + lines[0], b"\n", *lines[1:]]
 
 
+def texts(lines, workers):
+    """What is said of the lines of a file, by so many processes."""
+    pieces = judge_lines(maze_jsonl.check_lines, io.BytesIO(b"".join(lines)), workers, nothing)
+    return "".join(piece.text for piece in pieces)
+
+
 def test_any_number_of_processes_says_the_same(monkeypatch):
-    monkeypatch.setattr(parallel_lines, "GROUP", 100)
+    monkeypatch.setattr(parallel_lines, "FIRST", 5_000)
+    monkeypatch.setattr(parallel_lines, "BLOCK", 20_000)
     lines = outputs(1500)
     expected = "".join(to_line(record) + "\n" for record in maze_jsonl.check_lines(lines))
     for workers in (1, 2, 3):
-        assert (
-            "".join(piece.text for piece in judge_lines(maze_jsonl.check_lines, iter(lines), workers, nothing))
-            == expected
-        )
+        assert texts(lines, workers) == expected
+    assert texts([*lines[:-1], lines[-1].rstrip(b"\n")], 1) == expected
     numbers = [json.loads(line)["line"] for line in expected.splitlines()]
     assert numbers == [1, *range(3, 1502)]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_a_line_without_end_takes_no_memory_and_stops_nobody(end, monkeypatch):
+    monkeypatch.setattr(parallel_lines, "FIRST", 10)
+    monkeypatch.setattr(parallel_lines, "BLOCK", 1 << 16)
+    good = outputs(2)[-1].rstrip(b"\n") + end
+    blocks = []
+    judge = parallel_lines._judge
+    monkeypatch.setattr(
+        parallel_lines, "_judge", lambda check, block, *rest: blocks.append(len(block)) or judge(check, block, *rest)
+    )
+    found = [json.loads(line) for line in texts([good, b"[" * (1 << 23) + end, good], 1).splitlines()]
+    assert [each["line"] for each in found] == [1, 2, 3]
+    assert found[0]["legal"] and found[2]["legal"] and found[1]["error"].startswith("the line is longer than")
+    assert max(blocks) < (1 << 20) + (1 << 17)
 
 
 def killed(lines, first):
@@ -51,4 +73,4 @@ def killed(lines, first):
 
 def test_a_lost_process_ends_in_one_line():
     with pytest.raises(LolDataError, match="was killed"):
-        list(judge_lines(killed, [b"x"] * 300, 2, nothing))
+        list(judge_lines(killed, io.BytesIO(b"x\n" * 200_000), 2, nothing))
