@@ -30,6 +30,7 @@ for panel, commands in COMMANDS.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)
 app.command(rich_help_panel="Models")(models.train)
+app.command(rich_help_panel="Models")(models.publish)
 app.command(name="eval", rich_help_panel="Models")(evaluation.evaluate)
 for command in (evaluation.intervene, evaluation.compare, report.diagnose, report.report):
     app.command(rich_help_panel="Models")(command)

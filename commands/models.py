@@ -1,4 +1,4 @@
-"""Commands that train: quickstart, train."""
+"""Commands that train, and pass on what was trained: quickstart, train, publish."""
 
 from __future__ import annotations
 
@@ -61,3 +61,21 @@ def train(
     values = {"run": str(run), **line}
     text = f"{run}: step {line['step']}, loss {line['loss']:.4f}, validation loss {line['validation_loss']:.4f}"
     answer(values, text + f"\nnext: lol-data eval --run {run} --forced-path", as_json)
+
+
+def publish(
+    run: Annotated[Path, typer.Argument(help="Run folder.")],
+    out: Annotated[Path, typer.Option(help="New folder; its name is that of the data set, too.")],
+    data: Annotated[Path | None, typer.Option(help="The data set of the run, if it is not where it was.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Copy what others need to evaluate a run: weights in bf16, configuration, a part of the metrics.
+
+    Example: lol-data publish runs/quickstart/run --out pretrained/quickstart
+    """
+    from lol_data.training.publish import publish as write
+    from lol_data.training.run_folder import MADE_BY
+
+    found = write(run, data, out, note)
+    text = f"{out}: {found['checkpoint']}, {found['bytes'] / 1e6:.1f} MB; its data: {found[MADE_BY]}"
+    answer({"out": str(out), **found}, text, as_json)

@@ -3,7 +3,9 @@
 RUN/checkpoints/step-00001500/model.safetensors      parameters and the selection bias
                               optimizer.safetensors  "<optimiser>/<parameter>/<state>"
                               state.json             step and whatever the trainer adds
-                              DONE                   sha256 of the three files
+                              DONE                   sha256 of these files
+
+One that was published (`publish.py`) has no optimiser.
 """
 
 from __future__ import annotations
@@ -45,11 +47,7 @@ def _save(run: Path, step: int, model: nn.Module, optimizers: list, state: dict[
     save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items()}, draft / FILES[0])
     save_file(_optimizer_tensors(model, optimizers), draft / FILES[1])
     (draft / FILES[2]).write_text(json.dumps({"step": step, **state}, indent=1), encoding="utf-8")
-    for name in FILES:
-        sync(draft / name)
-    (draft / "DONE").write_text(json.dumps({name: file_sha256(draft / name) for name in FILES}), encoding="utf-8")
-    sync(draft / "DONE")
-    sync(draft)
+    seal_checkpoint(draft)
     if final.exists():
         shutil.rmtree(final)
     draft.rename(final)
@@ -58,6 +56,16 @@ def _save(run: Path, step: int, model: nn.Module, optimizers: list, state: dict[
     for old in {*root.glob("step-*"), *root.glob(".draft-*")} - set(complete[-keep:]):
         shutil.rmtree(old)
     return final
+
+
+def seal_checkpoint(folder: Path) -> None:
+    """Write the marker of a checkpoint whose files are all there, everything synced. Raises OSError."""
+    written = [folder / name for name in FILES if (folder / name).exists()]
+    for path in written:
+        sync(path)
+    (folder / "DONE").write_text(json.dumps({path.name: file_sha256(path) for path in written}), encoding="utf-8")
+    sync(folder / "DONE")
+    sync(folder)
 
 
 def newest_checkpoint(run: Path, warn=lambda text: None) -> Path | None:
@@ -74,9 +82,10 @@ def _broken(folder: Path) -> str:
     """The first file of a checkpoint that is not as it was written, "" if there is none."""
     try:
         expected = json.loads((folder / "DONE").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        names = {FILES[0], FILES[2], *expected}
+    except (OSError, ValueError, TypeError):
         return "DONE"
-    for name in FILES:
+    for name in sorted(names):
         try:
             if file_sha256(folder / name) != expected[name]:
                 return name

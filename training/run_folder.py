@@ -19,6 +19,7 @@ from lol_data.training.checkpoint import load_model, newest_checkpoint
 from lol_data.training.config import RunConfig
 
 ABOUT, METRICS, LOCK, DIVERGED = "run.json", "metrics.jsonl", ".lock", "diverged.json"
+MADE_BY = "made_by"  # field of a published run: the command that makes its data set
 
 
 @contextmanager
@@ -33,6 +34,8 @@ def open_run(run: Path, about: dict[str, Any], resume: bool) -> Iterator[None]:
         if not resume:
             raise RefusedError(f"{run} holds a run already; add --resume to go on with it, or choose another --out")
         before = read_run(run)
+        if MADE_BY in before:
+            raise RefusedError(f"{run} was published to be evaluated, without its optimiser; choose another --out")
         for name in ("config", "data"):
             if before[name] != about[name]:
                 change = _difference(before[name], about[name])
