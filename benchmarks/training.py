@@ -56,9 +56,10 @@ class Arm:
         self.padding.append(statistics.mean(line["padding"] for line in lines))
 
 
-def matmul_rate(dtype: torch.dtype, device: torch.device) -> float:
+def matmul_rate(
+    dtype: torch.dtype, device: torch.device, rows: int = MATMUL[0], inner: int = MATMUL[1], columns: int = MATMUL[2]
+) -> float:
     """FLOP/s of large square-like products, the best of some."""
-    rows, inner, columns = MATMUL
     a, b = torch.randn(rows, inner, device=device).to(dtype), torch.randn(inner, columns, device=device).to(dtype)
     best = float("inf")
     for _ in range(5):
