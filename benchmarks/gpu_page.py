@@ -93,6 +93,16 @@ def _throughput(stage: dict[str, Any]) -> str:
         "",
         *markdown(head, rows),
     ]
+    spent = stage["profile"]
+    lines += [
+        "",
+        f"Where a step of `{spent['arm']}` goes, {spent['seconds']:.3f} s under the profiler, in {spent['busy']:.0%} "
+        "of which the device computes:",
+        "",
+        *markdown(["kernel", "calls", "of the step"], [
+            [f"`{one['name']}`", f"{one['calls']:,}", f"{one['share']:.1%}"] for one in spent["longest"]
+        ]),
+    ]  # fmt: skip
     return "\n".join(lines)
 
 

@@ -32,6 +32,7 @@ from typing import Any
 
 import gpu_page
 import torch
+from torch.profiler import ProfilerActivity, profile
 
 from lol_data import evaluations, runs
 from lol_data.evaluations import Request
@@ -55,6 +56,7 @@ CONFIGS = {"maze": "gpu", "sudoku": "sudoku-gpu"}
 PROBLEMS = {"maze": 2_000_000, "sudoku": 400_000}
 TOY_PROBLEMS = {"maze": 2_000, "sudoku": 200}
 TIMED_STEPS = 3
+LONGEST = 12  # kernels that are named
 START_SHARE = 0.9  # of the minutes are planned for, since validation and checkpoints take their part
 
 
@@ -104,7 +106,9 @@ def measure_throughput(options: Options) -> dict[str, Any]:
             arm.round()
         rates.append(matmul_rate(torch.bfloat16, options.device, *((256,) * 3 if options.toy else (8192,) * 3)))
     first = running[0]
+    best = max(running, key=lambda arm: arm.sequences[-1] if arm.name.startswith("LoL") else 0)
     return {
+        "profile": profile_step(best.trainer) | {"arm": best.name},
         "config": plain.to_json(),
         "matmul_rate": rates,
         "machine": first.trainer.machine,
@@ -119,6 +123,25 @@ def measure_throughput(options: Options) -> dict[str, Any]:
             for arm in running
         },
     }
+
+
+def profile_step(trainer: Trainer) -> dict[str, Any]:
+    """Where a step's time goes: seconds of a step, the share of it in which the device computes, the longest kernels.
+
+    {"seconds", "busy", "longest": [{"name", "share", "calls"}]}; shares are of the step's time under the profiler.
+    """
+    cuda = trainer.device.type == "cuda"
+    kind = ProfilerActivity.CUDA if cuda else ProfilerActivity.CPU
+    with profile(activities=[kind]) as found:
+        began = time.perf_counter()
+        trainer.run_step()
+        seconds = time.perf_counter() - began
+    events = [(event.self_device_time_total if cuda else event.self_cpu_time_total, event)
+              for event in found.key_averages()]  # fmt: skip
+    events.sort(key=lambda pair: -pair[0])
+    longest = [{"name": event.key[:60], "share": spent / 1e6 / seconds, "calls": event.count}
+               for spent, event in events[:LONGEST]]  # fmt: skip
+    return {"seconds": seconds, "busy": sum(spent for spent, _ in events) / 1e6 / seconds, "longest": longest}
 
 
 def train_and_evaluate(options: Options, task: str) -> dict[str, Any]:
@@ -227,9 +250,10 @@ def main() -> None:
     parser.add_argument("--device")
     given = parser.parse_args()
     device = pick_device(given.device)
-    options = Options(
-        given.out, given.minutes, given.n or (4 if given.toy else 1000), given.toy, given.settings, device
-    )
+    if given.toy:
+        torch.set_num_threads(1)  # more would wait for each other at this size
+    n = given.n or (2 if given.toy else 1000)
+    options = Options(given.out, given.minutes, n, given.toy, given.settings, device)
     options.out.mkdir(parents=True, exist_ok=True)
     failed = []
     for stage in given.stages:
