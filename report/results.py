@@ -62,7 +62,7 @@ def conflict_section(material: Material) -> Section | None:
         return None
     html = note(
         "The strategy field names one strategy, the forced blocks are those of another's path; gates are the router's",
-        "own. Per cent of outputs that follow the path, and behind the stroke the field; point at a cell for all counts.",
+        "own. Per cent of outputs that follow the path, and behind the stroke the field; point at a cell for counts.",
     )
     html += "".join(f"<h3>{escape(each.name)}</h3>\n{tables.conflict_table(each.summary)}" for each in found)
     return Section("conflict", "Field against path", html)
