@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import gpu_kernels
 import gpu_page
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -75,14 +76,6 @@ class Options:
         """Settings of a task's configuration."""
         own = [text.split(":", 1)[1] for text in self.settings if text.startswith(task + ":")]
         return [*(TOY if self.toy else ["train.compile=no"]), *own]
-
-
-def check_kernels(options: Options) -> dict[str, Any]:
-    """See the module's text."""
-    from lol_data.model import kernels
-
-    reason = kernels.why_not(options.device, torch.bfloat16)
-    return {"ran": False, "reason": reason} if reason else {"ran": True}
 
 
 def measure_throughput(options: Options) -> dict[str, Any]:
@@ -231,7 +224,7 @@ def machine(device: torch.device) -> dict[str, Any]:
 
 
 STAGES: dict[str, Callable[[Options], dict[str, Any]]] = {
-    "kernels": check_kernels,
+    "kernels": lambda options: gpu_kernels.check(options.device, options.toy),
     "throughput": measure_throughput,
     "maze": lambda options: train_and_evaluate(options, "maze"),
     "sudoku": lambda options: train_and_evaluate(options, "sudoku"),

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from lol_data.model.config import ModelConfig
 from lol_data.model.grouped import Dispatch, grouped_linear
+from lol_data.model.kernels import Kernels
 from lol_data.model.layers import KeyValueCache, apply_block
 from lol_data.model.routing import Choice, ForcedPath, prefix_means, window_means
 from lol_data.model.span import Span
@@ -88,12 +89,17 @@ class LibraryOfLayers(Transformer):
     ) -> Choice:
         """The routes that the windows of rows h (M, d) take at a depth."""
         batch, count = span.shape[0], len(windows.slices)
-        means = window_means(h, windows.window[: windows.tokens], batch * count).view(batch, count, -1)
-        if state:
-            state.start(means[:, 0])
         opening = torch.arange(batch, device=h.device) * span.shape[1] + span.hidden
-        first = h[opening if span.rows is None else span.rows.place[opening]]
-        r = prefix_means(means, first, self.depth_vector[level - 1], self.config.summary_decay)
+        opening = opening if span.rows is None else span.rows.place[opening]
+        decay = self.config.summary_decay
+        if self.kernels and state is None:
+            vector = self.depth_vector[level - 1]
+            r = self.kernels.router_inputs(h, windows.bounds, opening, windows.tokens, vector, decay)
+        else:
+            means = window_means(h, windows.window[: windows.tokens], batch * count).view(batch, count, -1)
+            if state:
+                state.start(means[:, 0])
+            r = prefix_means(means, h[opening], self.depth_vector[level - 1], decay)
         return self.router(r, level, forced=forced)
 
     def run_windows(self, h: Tensor, level: int, windows: LevelWindows, choice: Choice, span: Span) -> Tensor:
@@ -104,10 +110,30 @@ class LibraryOfLayers(Transformer):
 
     def _run(self, h: Tensor, level: int, windows: LevelWindows, choice: Choice, span: Span) -> Tensor:
         gates = choice.gates.flatten().index_select(0, windows.window)
+        if self.kernels:
+            return self._run_in_place(h, level, windows, choice, gates, span, self.kernels)
         dispatch = Dispatch.of(choice.ids.flatten()[windows.window], self.config.blocks, self.tile)
         rows = dispatch if span.rows is None else span.rows.then(dispatch)
         attention = partial(span.attend, slices=windows.slices, rows=rows)
         return self.run_blocks(h, level, dispatch, gates, attention, span)
+
+    def _run_in_place(
+        self, h: Tensor, level: int, windows: LevelWindows, choice: Choice, gates: Tensor, span: Span, kernels: Kernels
+    ) -> Tensor:
+        """The same values with rows that stay in the order of the sequences."""
+        tiles = kernels.tiles(windows.slices, windows.bounds, choice.ids, windows.tokens, self.config.blocks)
+        key = "stacked", torch.is_grad_enabled()
+        if key not in span.made:
+            span.made[key] = kernels.stack(self.library, span.matmul)
+        stacked = span.made[key]
+        if torch.is_grad_enabled():
+            stacked.note(tiles)
+
+        def product(x: Tensor, name: str) -> Tensor:
+            return kernels.window_linear(x, tiles, stacked.weights[name])
+
+        attention = partial(span.attend, slices=windows.slices)
+        return span.ops.gate(h, gates[:, None], *self._updates(h, level, product, attention, span))
 
     def _run_cut_off(self, h: Tensor, level: int, windows: LevelWindows, choice: Choice, span: Span) -> Tensor:
         """The same values with a gradient for window 0 alone, which reads only itself and so can be computed apart.
@@ -149,15 +175,21 @@ class LibraryOfLayers(Transformer):
             return grouped_linear(x, dispatch.sizes, [span.cast(weight) for weight in weights])
 
         h = dispatch.sort(h)
-        _, attended, fed = apply_block(
-            h,
-            self.film_scale[level - 1],
-            self.film_offset[level - 1],
-            product,
-            attention,
-            span,
-        )
+        attended, fed = self._updates(h, level, product, attention, span)
         return dispatch.unsort(span.ops.gate(h, dispatch.sort(gates)[:, None], attended, fed))
+
+    def _updates(
+        self,
+        h: Tensor,
+        level: int,
+        product: Callable[[Tensor, str], Tensor],
+        attention: Callable[[Tensor], Tensor],
+        span: Span,
+    ) -> tuple[Tensor, Tensor]:
+        """What attention and the feed-forward network add to rows h (M, d), in any order, before the gate."""
+        scale, offset = self.film_scale[level - 1], self.film_offset[level - 1]
+        _, attended, fed = apply_block(h, scale, offset, product, attention, span)
+        return attended, fed
 
     def new_states(self, batch: int, capacity: int, depth: int) -> list[OpenWindow]:
         """As in `Transformer`."""

@@ -6,9 +6,11 @@ for a whole process; the formulas stay in one place.
 
 from __future__ import annotations
 
+import copy
 import os
 import shutil
 from collections.abc import Callable
+from functools import cache
 
 import torch
 import torch.nn.functional as F
@@ -106,6 +108,14 @@ class Ops:
 PLAIN = Ops()
 
 
+def with_norm(ops: Ops, norm_film: Callable[..., Tensor]) -> Ops:
+    """The same operations but for the norm."""
+    changed = copy.copy(ops)
+    changed.norm_film = norm_film
+    return changed
+
+
+@cache
 def compiled_ops() -> Ops:
     """Fused versions for any batch and length; compiling takes some seconds at first use."""
     ops = Ops()

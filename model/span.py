@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -57,7 +57,7 @@ class Span:
     matmul: torch.dtype
     attention: torch.dtype
     tile: int
-    made: dict[tuple, Tensor] = field(default_factory=dict)
+    made: dict[tuple, Any] = field(default_factory=dict)
 
     def cast(self, weight: Tensor) -> Tensor:
         """A weight in the format of the products, converted once a pass: all uses then add up their gradients before

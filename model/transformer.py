@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 import torch
@@ -18,6 +19,7 @@ from torch import Tensor, nn
 
 from lol_data.model.config import ModelConfig
 from lol_data.model.grouped import Dispatch, linear
+from lol_data.model.kernels import Kernels
 from lol_data.model.layers import Block, FixedLayer, KeyValueCache
 from lol_data.model.ops import PLAIN, Ops
 from lol_data.model.routing import Choice, ForcedPath, make_router
@@ -46,25 +48,40 @@ class LevelWindows:
     """K windows of each sequence at one depth.
 
     slices: [start, end) in slots. window: int64 (M,), b K + k of each row; rows of the filling, which come last, follow
-    the last token into its window. tokens: rows that are no filling.
+    the last token into its window. tokens: rows that are no filling. count: B K.
     """
 
     slices: list[tuple[int, int]]
     window: Tensor
     tokens: int
+    count: int
+
+    @cached_property
+    def bounds(self) -> Tensor:
+        """The first row of each window, and the end of the last one, int32 (B K + 1,)."""
+        numbers = torch.arange(self.count + 1, device=self.window.device)
+        return torch.searchsorted(self.window[: self.tokens], numbers, out_int32=True)
 
     @staticmethod
     def of(slices: list[tuple[int, int]], span: Span) -> LevelWindows:
         """The windows of the sequences of a pass."""
         device, (batch, length) = span.cos.device, span.shape
-        lengths = torch.tensor([end - start for start, end in slices], device=device)
+        lengths = _lengths(tuple(slices), device)
         numbers = torch.arange(len(slices), device=device)
         of_slot = torch.repeat_interleave(numbers, lengths, output_size=length)
         window = (torch.arange(batch, device=device)[:, None] * len(slices) + of_slot).flatten()
         if span.rows is None:
-            return LevelWindows(slices, window, len(window))
+            return LevelWindows(slices, window, len(window), batch * len(slices))
         rows = torch.arange(len(span.rows.source), device=device)
-        return LevelWindows(slices, window[span.rows.source[rows.clamp(max=span.tokens - 1)]], span.tokens)
+        window = window[span.rows.source[rows.clamp(max=span.tokens - 1)]]
+        return LevelWindows(slices, window, span.tokens, batch * len(slices))
+
+
+@lru_cache(maxsize=4096)
+def _lengths(slices: tuple[tuple[int, int], ...], device: torch.device) -> Tensor:
+    """Of windows, int64 (K,); kept, because a GPU waits for what comes from the host."""
+    with torch.inference_mode(False):
+        return torch.tensor([end - start for start, end in slices], device=device)
 
 
 class Transformer(nn.Module):
@@ -94,6 +111,7 @@ class Transformer(nn.Module):
         self.ops: Ops = PLAIN
         self.matmul_dtype = self.attention_dtype = torch.float32
         self.tile = 1  # see `Dispatch.of`
+        self.kernels: Kernels | None = None
         self.cut = 0  # depths, from the first one on, that are not differentiated behind window 0, in training
 
     @property

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,8 @@ import pytest
 SCRIPT = Path(__file__).parent.parent / "benchmarks" / "gpu_reference.py"
 
 
-def run(out, *words):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+def run(out, *words, **more):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **more}
     command = [sys.executable, str(SCRIPT), "--toy", "--device", "cpu", "--out", str(out), *words]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900)
 
@@ -45,3 +46,14 @@ def test_a_stage_that_fails_stops_no_other(tmp_path):
     assert done.returncode == 1 and "failed: maze" in done.stderr
     page = (tmp_path / "gpu-reference.md").read_text()
     assert "This stage failed:" in page and "model.width 33 must be" in page and "No kernel ran" in page
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("triton") is None, reason="no Triton here")
+def test_kernels_are_held_to_the_plain_way(tmp_path):
+    done = run(tmp_path, "--stages", "kernels", "page", TRITON_INTERPRET="1")
+    assert done.returncode == 0, done.stderr[-2000:]
+    cases = json.loads((tmp_path / "kernels.json").read_text())["cases"]
+    assert {case["kernel"].split(",")[0] for case in cases} == {"router inputs", "norm and FiLM", "window product"}
+    assert all(0 <= case["difference"] <= case["allowed"] for case in cases)
+    assert "wrong" not in (tmp_path / "gpu-reference.md").read_text()

@@ -20,6 +20,7 @@ FROM_DATA = ("vocabulary", "prompt")  # model fields that the data set decides, 
 WORDS = {
     "precision": ("auto", "fp32", "bf16"),
     "compile": ("auto", "yes", "no"),
+    "kernels": ("auto", "yes", "no"),
     "balance": ("bias", "auxiliary", "none"),
 }
 
@@ -52,6 +53,7 @@ class TrainConfig:
     problems: int = 0  # training problems to load, 0 for all
     precision: str = "auto"  # "fp32", "bf16", or bf16 where this machine multiplies faster in it
     compile: str = "auto"  # "yes", "no", or yes where a compiler is at hand and the run is long enough
+    kernels: str = "auto"  # Triton kernels: "yes", "no", or yes on a GPU on which they are measured to be faster
     checkpoint_every: int = 500  # steps
     keep: int = 2  # newest checkpoints kept
     validate_every: int = 100  # steps between validation losses

@@ -32,10 +32,10 @@ from lol_data.tokenization.vocabulary import PAD
 from lol_data.training.balance import auxiliary_loss, balance_experts, count_windows, move_bias
 from lol_data.training.checkpoint import load_model, load_optimizers, newest_checkpoint, save_checkpoint
 from lol_data.training.config import RunConfig
-from lol_data.training.data import Sequences, split_by_length, step_micro_batches
+from lol_data.training.data import Batch, Sequences, split_by_length, step_micro_batches
 from lol_data.training.depths import DepthStatistics, depth_loss
 from lol_data.training.health import PathAgreement, RouteStatistics, Watch
-from lol_data.training.machine import apply, choose
+from lol_data.training.machine import apply, choose, kernels_note
 from lol_data.training.optimizer import build_optimizers, router_parameters, set_learning_rate
 from lol_data.training.run_folder import DIVERGED, METRICS, cut_metrics, note_divergence, open_run
 from lol_data.training.schedule import (
@@ -86,12 +86,20 @@ class Trainer:
         )
         known = machine is not None and machine["device"] == str(device)
         if machine is None or not known:
-            machine = distributed.from_first(lambda: {"device": str(device), **choose(device, train)})
+            machine = distributed.from_first(
+                lambda: {"device": str(device), **choose(device, train, self.model, self._typical_batch)}
+            )
         self.machine = machine
         apply(self.machine, self.model)
         self.step = self.tokens_seen = 0
         self.watch = Watch(self.model.config.blocks)
         self.load = [1] * self.model.config.blocks  # windows that took each block in the step before
+
+    def _typical_batch(self) -> Batch:
+        """The first step's micro-batch of middling length."""
+        train = self.train
+        parts = step_micro_batches(self.sequences, train.batch, train.micro_batch, train.seed, 0)
+        return self.sequences.gather(parts[len(parts) // 2])
 
     def run_step(self) -> dict[str, Any]:
         """One optimiser step; returns its metrics. Raises DivergedError when the loss is not finite."""
@@ -257,6 +265,8 @@ def train_run(
     """
     with ExitStack() as opened:
         distributed.from_first(lambda: opened.enter_context(open_run(run, trainer.about(identity), resume)))
+        if note := kernels_note(trainer.machine):
+            say(note)
         line = restore(trainer, run, say) if resume else {}
         return _steps(trainer, run, line, say, tensorboard)
 

@@ -36,6 +36,7 @@ def open_run(run: Path, about: dict[str, Any], resume: bool) -> Iterator[None]:
         before = read_run(run)
         if MADE_BY in before:
             raise RefusedError(f"{run} was published to be evaluated, without its optimiser; choose another --out")
+        before["config"] = RunConfig.from_json(before["config"]).to_json()  # fields that came later have their defaults
         for name in ("config", "data"):
             if before[name] != about[name]:
                 change = _difference(before[name], about[name])
