@@ -43,6 +43,8 @@ FACTORS = {
     "adam-1e-3": ("train.adam_rate=1e-3",),
     "adam-6e-3": ("train.adam_rate=6e-3",),
     "batch-32": ("train.batch=32",),
+    "batch-16-muon-0.005": ("train.batch=16", "train.micro_batch=16", "train.muon_rate=0.005"),
+    "batch-32-muon-0.005": ("train.batch=32", "train.muon_rate=0.005"),
     "batch-32-muon-0.01": ("train.batch=32", "train.muon_rate=0.01"),
     "batch-128": ("train.batch=128",),
 }

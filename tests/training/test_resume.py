@@ -1,5 +1,6 @@
 """A run that is stopped, killed or damaged ends where an unbroken one does; a run that is another one is refused."""
 
+import json
 import shutil
 import signal
 from pathlib import Path
@@ -39,6 +40,14 @@ def resume(run, **changes):
     said = []
     line = train_run(make_trainer(**changes), run, IDENTITY, resume=True, say=said.append)
     return line, said
+
+
+def test_a_run_from_before_a_setting_existed_goes_on(stopped, unbroken):
+    about = json.loads((stopped / "run.json").read_text())
+    del about["config"]["train"]["kernels"]
+    (stopped / "run.json").write_text(json.dumps(about))
+    resume(stopped)
+    assert_same_end(stopped, unbroken)
 
 
 def assert_same_end(run, unbroken):
