@@ -8,7 +8,9 @@ test problems, with the strategy named (the `prompted` protocol).
 Columns: weights stored, and those that one token meets; training FLOPs a token at full depth; steps; sequences/s of
 one thread beside as many other runs as there are CPUs. Losses are of the validation split, mean of the seeds with
 (least..most). Rates are of all seeds' outputs together, with Wilson's 95 % interval: seeds answer the same problems, so
-an interval says how sure the rate of these models is, not how another seed would do.
+an interval says how sure the rate of these models is, not how another seed would do. The rest is of the last step: the
+mean gate, how even the loads of the blocks are (1: all the same), windows of validation outputs whose block is their
+strategy's template's, and how often a Mixture-of-Depths foretells its own choice.
 """
 
 from __future__ import annotations
@@ -37,6 +39,13 @@ from lol_data.training.data import Sequences
 from lol_data.training.schedule import capacity_at, depth_at
 
 RATES = ("adherence", "legality", "answer", "joint")
+# Of the last step, mean of the seeds: metric, heading, unit.
+EXTRAS = {
+    "gate": ("mean gate", 1),
+    "load_entropy": ("load entropy", 1),
+    "template_selection": ("own path = template, %", 100),
+    "validation_foretold": ("foretold, %", 100),
+}
 SAMPLE = 2000  # problems whose lengths stand for all
 
 
@@ -128,7 +137,7 @@ def train_and_evaluate(arm: Arm, steps: int, seed: int, data: Path, folder: Path
         "loss": lines[-1]["validation_loss"],
         "flops": sum(line["flops"] for line in lines),
         "speed": batch * len(late) / sum(line["seconds"] for line in late),
-        "foretold": lines[-1].get("validation_foretold"),
+        **{name: lines[-1].get(name) for name in EXTRAS},
         "summary": json.loads(summary.read_text()),
     }
 
@@ -160,8 +169,9 @@ def row(name: str, work: Work, steps: int, found: list[dict[str, Any]]) -> list[
                 total += values["n"]
         rate_of, low, high = (100 * wilson(right, total)[part] for part in ("rate", "low", "high"))
         cells.append(f"{rate_of:.1f} ({low:.1f}..{high:.1f})")
-    foretold = [one["foretold"] for one in found if one["foretold"] is not None]
-    cells.append(f"{100 * statistics.mean(foretold):.1f}" if foretold else "")
+    for name, (_, unit) in EXTRAS.items():
+        values = [one[name] for one in found if one[name] is not None]
+        cells.append(f"{statistics.mean(values) * unit:.{2 if unit == 1 else 1}f}" if values else "")
     return cells
 
 
@@ -194,7 +204,7 @@ def main(arms: Sequence[Arm], folder: str, description: str) -> None:
         for (arm, _), result in zip(tasks, results, strict=True):
             found[arm.name].append(result)
     head = ["", "stored, M", "active, M", "MFLOP/token", "seeds", "steps", "sequences/s", "validation loss"]
-    head += [f"{rate}, %" for rate in RATES] + ["foretold, %"]
+    head += [f"{rate}, %" for rate in RATES] + [title for title, _ in EXTRAS.values()]
     lines = [
         f"{budget / 1e15:.2f} PFLOP of training each; n = {options.n} test mazes x 5 strategies x seeds; "
         f"{options.problems:,} mazes of 5x5, {dataset.manifest.content_hash[:16]}.",
