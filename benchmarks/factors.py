@@ -38,15 +38,12 @@ FACTORS = {
     "growth-0": ("train.growth=0",),
     "growth-0.3": ("train.growth=0.3",),
     "muon-0.005": ("train.muon_rate=0.005",),
-    "muon-0.01": ("train.muon_rate=0.01",),
-    "muon-0.04": ("train.muon_rate=0.04",),
+    "muon-0.02": ("train.muon_rate=0.02",),
     "adam-1e-3": ("train.adam_rate=1e-3",),
     "adam-6e-3": ("train.adam_rate=6e-3",),
-    "batch-32": ("train.batch=32",),
-    "batch-16-muon-0.005": ("train.batch=16", "train.micro_batch=16", "train.muon_rate=0.005"),
-    "batch-32-muon-0.005": ("train.batch=32", "train.muon_rate=0.005"),
-    "batch-32-muon-0.01": ("train.batch=32", "train.muon_rate=0.01"),
-    "batch-128": ("train.batch=128",),
+    "batch-16": ("train.batch=16", "train.micro_batch=16"),
+    "batch-64": ("train.batch=64",),
+    "batch-64-muon-0.02": ("train.batch=64", "train.muon_rate=0.02"),
 }
 
 if __name__ == "__main__":
