@@ -27,6 +27,8 @@ FACTORS = {
     "window-128": ("model.window=128", "model.shift=64"),
     # the router
     "per-depth": ("model.router=per_depth",),
+    "router-norm": ("model.router_norm=true",),
+    "per-depth-norm": ("model.router=per_depth", "model.router_norm=true"),
     "noise-0": ("model.noise=0.0",),
     "noise-0.3": ("model.noise=0.3",),
     "bias-3e-5": ("train.bias_rate=3e-5",),

@@ -44,6 +44,7 @@ class ModelConfig:
     router: str = "shared"  # who chooses blocks: "shared", "per_depth", "per_segment", or "fixed": nobody
     segment: int = 4  # windows behind the prompt that take one choice together, where the router is "per_segment"
     summary_decay: float = 1.0  # weight of a window's mean against the next one's; 0: only the last one counts
+    router_norm: bool = False  # RMSNorm on the router's inputs, whose size grows with the states; the paper has none
     noise: float = 0.1  # standard deviation of the Gaussian on the router's logits, in training only
     prompt_embedding: bool = True  # a learned vector per prompt position, added to the token's
     rope_base: float = 10000.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lol_data.model.config import ModelConfig
@@ -103,12 +104,13 @@ class Router(nn.Module):
 
     bias: Tensor
 
-    def __init__(self, width: int, blocks: int, matrices: int, noise: float, segment: int = 1):
-        """segment: windows behind the prompt that share the choice of the first of them."""
+    def __init__(self, width: int, blocks: int, matrices: int, noise: float, segment: int = 1, normed: bool = False):
+        """segment: windows behind the prompt that share the choice of the first of them. normed: only the direction of
+        the inputs counts."""
         super().__init__()
         self.weight = nn.Parameter(torch.randn(matrices, blocks, width) * 0.02)
         self.register_buffer("bias", torch.zeros(blocks))
-        self.noise, self.segment = noise, segment
+        self.noise, self.segment, self.normed = noise, segment, normed
 
     def forward(
         self,
@@ -133,7 +135,8 @@ class Router(nn.Module):
     def probabilities(self, r: Tensor, depth: int) -> Tensor:
         """p, fp32 (B, K, L)."""
         weight = self.weight[min(depth, len(self.weight)) - 1]
-        logits = r.float() @ weight.float().t()
+        r = F.rms_norm(r.float(), r.shape[-1:]) if self.normed else r.float()
+        logits = r @ weight.float().t()
         if self.training and self.noise:
             logits = logits + self.noise * torch.randn_like(logits)
         return logits.softmax(-1)
@@ -174,4 +177,4 @@ def make_router(config: ModelConfig) -> Router:
         return FixedRouter(config.width, config.blocks)
     matrices = config.depth if config.router == "per_depth" else 1
     segment = config.segment if config.router == "per_segment" else 1
-    return Router(config.width, config.blocks, matrices, config.noise, segment)
+    return Router(config.width, config.blocks, matrices, config.noise, segment, config.router_norm)

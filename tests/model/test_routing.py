@@ -134,6 +134,16 @@ def test_a_router_per_depth_uses_its_own_matrix_and_the_last_one_past_the_end():
     assert [router(INPUT, depth).ids.item() for depth in (1, 2, 3, 4)] == [0, 1, 2, 2]
 
 
+def test_with_a_norm_only_the_direction_of_the_inputs_counts():
+    plain, normed = Router(4, 3, 1, noise=0), Router(4, 3, 1, noise=0, normed=True)
+    normed.load_state_dict(plain.state_dict())
+    r = torch.tensor([[[3.0, -1.0, 2.0, 0.5]]])
+    expected = plain.probabilities(r / r.square().mean().sqrt(), 1)
+    for size in (0.1, 1.0, 1000.0):
+        torch.testing.assert_close(normed.probabilities(size * r, 1), expected, rtol=1e-4, atol=1e-5)
+    assert (plain.probabilities(1000 * r, 1) - expected).abs().max() > 0.1
+
+
 def test_the_first_window_of_a_segment_chooses_for_all_of_it():
     router, plain = Router(2, 3, 1, noise=0, segment=3), Router(2, 3, 1, noise=0)
     plain.weight = router.weight
