@@ -63,6 +63,7 @@ ROUTERS = [
     {"router": "fixed", "blocks": 3},
     {"summary_decay": 0.5},
     {"summary_decay": 0.0},
+    {"router_norm": True},
 ]
 
 
