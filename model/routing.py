@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from lol_data.model.config import ModelConfig
 from lol_data.model.depths import Taken
+from lol_data.model.ops import EPSILON
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ class Router(nn.Module):
     def probabilities(self, r: Tensor, depth: int) -> Tensor:
         """p, fp32 (B, K, L)."""
         weight = self.weight[min(depth, len(self.weight)) - 1]
-        r = F.rms_norm(r.float(), r.shape[-1:]) if self.normed else r.float()
+        r = F.rms_norm(r.float(), r.shape[-1:], eps=EPSILON) if self.normed else r.float()
         logits = r @ weight.float().t()
         if self.training and self.noise:
             logits = logits + self.noise * torch.randn_like(logits)

@@ -110,7 +110,7 @@ def reference(model, tokens, depth=None, ids=None, gates=None):
             r = (shares[:, None] * torch.stack(means)).sum(0) / shares.sum()
         else:
             r = (h[0] + weights["depth_vector"][level - 1]) / 2
-        router = weights["router.weight"]
+        router, r = weights["router.weight"], norm(r, 1.0) if config.router_norm else r
         return (router[0 if len(router) == 1 else level - 1] @ r).softmax(0)
 
     h = weights["embedding.weight"][tokens]
