@@ -19,33 +19,26 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from torch import Tensor
 from tqdm import tqdm
 
 from lol_data import __version__, distributed
 from lol_data.errors import LolDataError, UsageError
 from lol_data.model.build import make_model
-from lol_data.model.fixed_path import FixedPath
-from lol_data.model.grouped import rows_for
-from lol_data.tokenization.vocabulary import PAD
-from lol_data.training.balance import auxiliary_loss, balance_experts, count_windows, move_bias
+from lol_data.training.balance import balance_experts, move_bias
 from lol_data.training.checkpoint import load_model, load_optimizers, newest_checkpoint, save_checkpoint
 from lol_data.training.config import RunConfig
 from lol_data.training.data import Batch, Sequences, split_by_length, step_micro_batches
-from lol_data.training.depths import DepthStatistics, depth_loss
-from lol_data.training.health import PathAgreement, RouteStatistics, Watch
+from lol_data.training.depths import DepthStatistics
+from lol_data.training.health import PathAgreement, Watch
 from lol_data.training.machine import apply, choose, kernels_note
 from lol_data.training.optimizer import build_optimizers, router_parameters, set_learning_rate
 from lol_data.training.run_folder import DIVERGED, METRICS, cut_metrics, note_divergence, open_run
 from lol_data.training.schedule import (
     bias_step_at,
-    capacity_at,
-    depth_at,
     learning_rate_factor,
     step_flops,
-    undifferentiated,
 )
+from lol_data.training.step import StepPlan, StepSums, accumulate, suffix_loss
 from lol_data.training.tensorboard import tensorboard_log
 
 
@@ -103,90 +96,58 @@ class Trainer:
 
     def run_step(self) -> dict[str, Any]:
         """One optimiser step; returns its metrics. Raises DivergedError when the loss is not finite."""
-        train, model, step = self.train, self.model, self.step
         started = time.perf_counter()
-        factor = learning_rate_factor(step, train.steps, train.warmup)
+        factor = learning_rate_factor(self.step, self.train.steps, self.train.warmup)
         set_learning_rate(self.optimizers, factor)
-        depth = depth_at(step, train.steps, model.config.depth, train.growth)
-        parts = step_micro_batches(self.sequences, train.batch, train.micro_batch, train.seed, step)
-        samples = np.concatenate(parts)
-        prompt = model.config.prompt
-        lengths = self.sequences.lengths(samples)
-        targets = int((lengths - prompt - 1).sum())
-        routed = model.config.router != "fixed"
-        statistics = RouteStatistics(depth, model.config.blocks, self.device)
-        model.train()
-        model.cut = undifferentiated(depth, train.backward_depth)
-        capacity = capacity_at(step, train.steps, model.config.capacity, train.capacity_warmup)
-        if isinstance(model, FixedPath):
-            model.capacity = capacity
-        tokens_taken = DepthStatistics(model.config, depth, self.device)
-        total, auxiliary = torch.zeros(2, device=self.device)
-        balanced_by_loss = routed and train.balance == "auxiliary"
-        if balanced_by_loss:
-            load = torch.tensor(self.load, dtype=torch.float32, device=self.device) / sum(self.load)
-            weight = train.auxiliary_weight / count_windows(model.windows, lengths, depth)
-        rows = slots = 0
-        for number, part in enumerate(parts):
-            longest = int(self.sequences.lengths(part).max())
-            slots += len(part) * longest
-            rows += rows_for(int(self.sequences.lengths(part).sum()), len(part) * longest, model.tile)
-            if number % distributed.count() != distributed.number():
-                continue
-            torch.manual_seed(noise_seed(train.seed, step, number))
-            batch = self.sequences.gather(part)
-            tokens = batch.tokens
-            logits, choices = model(tokens, depth, lengths=batch.lengths)
-            loss = suffix_loss(logits, tokens, prompt) / targets
-            total += loss.detach()
-            if balanced_by_loss:
-                term = weight * auxiliary_loss(choices, load, model.windows, longest, batch.lengths)
-                auxiliary += term.detach()
-                loss = loss + term
-            if any(choice.taken for choice in choices):
-                loss = loss + depth_loss(choices, train, capacity, int(lengths.sum()), len(samples))
-            loss.backward()
-            tokens_taken.add(choices)
-            if routed:
-                statistics.add(choices, model.windows, longest, batch.lengths)
-        distributed.add_up(total, auxiliary, statistics.counts, statistics.sums, tokens_taken.sums)
-        distributed.add_up_gradients(model.parameters())
-        if train.router_clip:
-            torch.nn.utils.clip_grad_norm_(router_parameters(model), train.router_clip)
-        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), train.clip)
-        value = total.item()
-        if not math.isfinite(value) or not math.isfinite(norm):
-            raise DivergedError(step + 1, value, samples.tolist())
+        plan = StepPlan.of(self.train, self.model.config, self.sequences, self.step)
+        sums = accumulate(self.model, self.sequences, self.train, plan, self.load)
+        norm, loss = self._clip(), sums.loss.item()
+        if not math.isfinite(loss) or not math.isfinite(norm):
+            raise DivergedError(self.step + 1, loss, plan.samples.tolist())
+        expert_loads = self._update(sums)
+        self.step += 1
+        self.tokens_seen += plan.tokens
+        line = {
+            "step": self.step,
+            "loss": round(loss, 6),
+            "depth": plan.depth,
+            "flops": step_flops(self.model.config, plan.lengths, plan.depth, plan.cut, plan.capacity),
+            "rate": round(factor, 5),
+            "gradient_norm": round(norm, 4),
+            "tokens": self.tokens_seen,
+            "seconds": round(time.perf_counter() - started, 4),
+            **plan.padding(self.sequences, self.model.tile),
+            **(sums.routes.metrics(self.model.router.bias) if self.routed else {}),
+            **expert_loads,
+            **sums.depths.metrics(),
+        }
+        if self.routed and self.train.balance == "auxiliary":
+            line["auxiliary_loss"] = round(sums.auxiliary.item(), 6)
+        if self.routed and (warnings := self.watch.look(line)):
+            line["warnings"] = warnings
+        return line
+
+    @property
+    def routed(self) -> bool:
+        """Whether anybody chooses blocks."""
+        return self.model.config.router != "fixed"
+
+    def _clip(self) -> float:
+        """Hold the gradient to its largest norm; returns the norm before."""
+        if self.train.router_clip:
+            torch.nn.utils.clip_grad_norm_(router_parameters(self.model), self.train.router_clip)
+        return float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.train.clip))
+
+    def _update(self, sums: StepSums) -> dict[str, Any]:
+        """Move weights and selection biases; returns how the experts are loaded."""
         for optimizer in self.optimizers:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
-        counts = statistics.counts.sum(0)
+        counts = sums.routes.counts.sum(0)
         self.load = counts.tolist()
-        if routed and train.balance == "bias":
-            move_bias(model.router.bias, counts, self.bias_step())
-        expert_loads = balance_experts(model, self.bias_step(train.expert_bias_rate))
-        self.step += 1
-        self.tokens_seen += int(lengths.sum())
-        line = {
-            "step": self.step,
-            "loss": round(value, 6),
-            "depth": depth,
-            "flops": step_flops(model.config, lengths, depth, model.cut, capacity),
-            "rate": round(factor, 5),
-            "gradient_norm": round(float(norm), 4),
-            "tokens": self.tokens_seen,
-            "seconds": round(time.perf_counter() - started, 4),
-            "padding": round(1 - int(lengths.sum()) / rows, 4),
-            "attention_padding": round(1 - int(lengths.sum()) / slots, 4),
-            **(statistics.metrics(model.router.bias) if routed else {}),
-            **expert_loads,
-            **tokens_taken.metrics(),
-        }
-        if balanced_by_loss:
-            line["auxiliary_loss"] = round(auxiliary.item(), 6)
-        if routed and (warnings := self.watch.look(line)):
-            line["warnings"] = warnings
-        return line
+        if self.routed and self.train.balance == "bias":
+            move_bias(self.model.router.bias, counts, self.bias_step())
+        return balance_experts(self.model, self.bias_step(self.train.expert_bias_rate))
 
     def bias_step(self, rate: float | None = None) -> float:
         """The sign rule's step size at the current step; rate: at the start, by default that of blocks."""
@@ -203,7 +164,7 @@ class Trainer:
         Mixture-of-Depths also what it took."""
         self.model.eval()
         windows, blocks = self.model.windows, self.model.config.blocks
-        routed = self.model.config.router != "fixed"
+        routed = self.routed
         samples = np.arange(len(self.validation))
         lengths, strategies = self.validation.lengths(samples), len(self.validation.layout.strategies)
         tokens_taken = DepthStatistics(self.model.config, depth or self.model.config.depth, self.device)
@@ -242,17 +203,6 @@ class Trainer:
         self.step, self.tokens_seen = state["step"], state["tokens"]
         self.load = state["load"]
         self.watch.restore(state["watch"])
-
-
-def suffix_loss(logits: Tensor, tokens: Tensor, prompt: int) -> Tensor:
-    """Summed cross-entropy of every suffix token behind `<trace>`: logits (B, T - P, V), tokens (B, T)."""
-    wanted = tokens[:, prompt + 1 :].long().flatten()
-    return F.cross_entropy(logits[:, :-1].flatten(0, 1), wanted, ignore_index=PAD, reduction="sum")
-
-
-def noise_seed(seed: int, step: int, micro_batch: int) -> int:
-    """What the random draws of one micro-batch begin with, whichever process makes them."""
-    return int(np.random.SeedSequence((seed, step, micro_batch)).generate_state(1, np.uint64)[0])
 
 
 def train_run(

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lol_data.training.balance import move_bias
-from lol_data.training.loop import noise_seed
 from lol_data.training.schedule import bias_step_at, capacity_at, depth_at, learning_rate_factor
+from lol_data.training.step import noise_seed
 
 from .common import make_trainer
 

@@ -7,7 +7,7 @@ import torch
 
 from lol_data.errors import LolDataError
 from lol_data.training.data import step_micro_batches
-from lol_data.training.loop import suffix_loss
+from lol_data.training.step import suffix_loss
 
 from .common import make_trainer
 
