@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lol_data.evaluators.intervals import holm, margin_bounds, mcnemar, paired, wilson
+from lol_data.evaluators.intervals import clustered, holm, margin_bounds, mcnemar, paired, wilson
 
 
 def test_the_notes_margins_leave_room_for_one_and_a_half_per_cent():
@@ -84,3 +84,36 @@ def test_exchanging_the_sides_mirrors_the_comparison(rows):
 def test_holm_by_hand():
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([]) == [] and holm([0.7, 0.8]) == [1.0, 1.0]
+
+
+outcomes = st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=1, max_size=60)
+
+
+@given(outcomes)
+def test_outputs_on_one_problem_never_make_an_interval_narrower(samples):
+    problems, hits = np.array([problem for problem, _ in samples]), np.array([hit for _, hit in samples])
+    found, independent = clustered(hits, problems), wilson(int(hits.sum()), len(hits))
+    assert found["rate"] == pytest.approx(independent["rate"])
+    assert 0 <= found["low"] <= found["rate"] <= found["high"] <= 1
+    assert found["low"] <= independent["low"] + 1e-12 and found["high"] >= independent["high"] - 1e-12
+
+
+def test_the_same_output_five_times_counts_once():
+    hits, problems = np.arange(400) % 3 == 0, np.arange(400)
+    once = clustered(hits, problems)
+    assert once == wilson(int(hits.sum()), 400)
+    five = clustered(np.repeat(hits, 5), np.repeat(problems, 5))
+    assert five["low"] == pytest.approx(once["low"], abs=1e-4) and five["high"] == pytest.approx(once["high"], abs=1e-4)
+
+
+def test_independent_outputs_count_as_many_as_they_are():
+    hits = np.random.default_rng(0).random(5000) < 0.7
+    found, independent = clustered(hits, np.repeat(np.arange(1000), 5)), wilson(int(hits.sum()), 5000)
+    assert found["high"] - found["low"] == pytest.approx(independent["high"] - independent["low"], rel=0.06)
+
+
+def test_where_all_hit_problems_are_counted():
+    assert clustered(np.ones(1000, bool), np.repeat(np.arange(200), 5)) == wilson(200, 200)
+    assert clustered(np.zeros(0, bool), np.zeros(0, int))["rate"] is None
+    one = clustered(np.array([True, False]), np.zeros(2, int))  # a single problem says nearly nothing
+    assert one["rate"] == 0.5 and one["high"] - one["low"] > 0.75
