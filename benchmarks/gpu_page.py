@@ -10,6 +10,8 @@ from typing import Any
 
 from common import markdown
 
+from training import spread
+
 JSON, PAGE = "gpu-reference.json", "gpu-reference.md"
 MATMUL_GOAL = 0.40
 RATE_GOALS = {"adherence": 0.99, "legality": 0.97, "answer": 0.98}  # adherence: of every strategy
@@ -76,10 +78,10 @@ def _throughput(stage: dict[str, Any]) -> str:
         [
             name,
             "yes" if arm["kernels"] else "no",
-            _spread(arm["sequences_per_second"], ",.0f"),
-            _spread(arm["tokens_per_second"], ",.0f"),
-            _spread(arm["share_of_matmul"], ".1%"),
-            _spread(arm["of_first"], ".2f"),
+            spread(arm["sequences_per_second"], ",.0f"),
+            spread(arm["tokens_per_second"], ",.0f"),
+            spread(arm["share_of_matmul"], ".1%"),
+            spread(arm["of_first"], ".2f"),
         ]
         for name, arm in stage["arms"].items()
     ]
@@ -144,8 +146,3 @@ def _goals(stage: dict[str, Any]) -> str:
 
 def _rate(rate: dict[str, Any]) -> str:
     return f"{100 * rate['rate']:.1f} [{100 * rate['low']:.1f}-{100 * rate['high']:.1f}]"
-
-
-def _spread(values: Sequence[float], form: str) -> str:
-    low, high = min(values), max(values)
-    return f"{statistics.median(values):{form}} ({low:{form}}..{high:{form}})"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -50,19 +51,21 @@ def check(
         raise UsageError(f"--workers is {workers}; it must be 1 or more")
     if quiet and report is None:
         raise UsageError("--quiet without --report would say nothing; name a file with --report")
-    with open_lines(file) as lines:
-        if report is None:
-            for piece in judge_lines(check_lines, lines, workers or default_workers(), nothing):
-                sys.stdout.write(piece.text)
-            return
+    total: Any = None
+    summarise: Callable[..., Any] = nothing
+    if report:
         from lol_data.report.line_tally import Tally
-        from lol_data.report.lines import lines_page
 
         if not report.parent.is_dir():  # said before an hour of judging, not behind it
             raise UsageError(f"{report}: there is no folder {report.parent}")
-        tally = Tally()
-        for judged in judge_lines(check_lines, lines, workers or default_workers(), Tally.of):
-            tally.add(judged.summary)
+        total, summarise = Tally(), Tally.of
+    with open_lines(file) as lines:
+        for piece in judge_lines(check_lines, lines, workers or default_workers(), summarise):
+            if total:
+                total.add(piece.summary)
             if not quiet:
-                sys.stdout.write(judged.text)
-    write_text(report, lines_page(tally, task, file.name if str(file) != "-" else "standard input"))
+                sys.stdout.write(piece.text)
+    if report:
+        from lol_data.report.lines import lines_page
+
+        write_text(report, lines_page(total, task, file.name if str(file) != "-" else "standard input"))

@@ -76,6 +76,6 @@ def code_hash() -> str:
     """Of all Python sources of the package, 16 hex digits."""
     root, digest = Path(lol_data.__file__).parent, hashlib.sha256()
     rooms = [path for path in root.iterdir() if (path / "__init__.py").exists()]
-    for path in sorted([*root.glob("*.py"), *(file for room in rooms for file in room.glob("*.py"))]):
+    for path in sorted([*root.glob("*.py"), *(file for room in rooms for file in room.rglob("*.py"))]):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]

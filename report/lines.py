@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from html import escape
 from typing import Any, NamedTuple
@@ -126,16 +127,14 @@ def _browser(kept: list[KeptLine], task: str) -> tuple[Callable[[int], dict[str,
         boards[str(number)] = board
 
     def browser(worst: int) -> dict[str, Any]:
-        shown = [
-            sample
-            for name in strategies
-            for faulty, count in ((True, worst), (False, BEST))
-            for sample in [each for each in samples if each["asked"] == name and (each["faults"] > 0) == faulty][:count]
-        ]
-        order = {id(sample): place for place, sample in enumerate(samples)}
-        shown.sort(key=lambda sample: order[id(sample)])
-        names = [sample["board"] for sample in shown]
-        used = {name: boards[name] for name in names}
+        shown: list[dict[str, Any]] = []
+        counts: Counter[tuple[str, bool]] = Counter()
+        for sample in samples:  # worst first
+            group = sample["asked"], sample["faults"] > 0
+            if counts[group] < (worst if group[1] else BEST):
+                counts[group] += 1
+                shown.append(sample)
+        used = {sample["board"]: boards[sample["board"]] for sample in shown}
         return browser_frame(task, strategies) | {"protocols": ["lines"], "samples": shown, "boards": used}
 
     return browser, lost

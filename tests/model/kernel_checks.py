@@ -18,7 +18,7 @@ from lol_data.model.routing import ForcedPath, prefix_means, window_means
 from lol_data.training.loop import Trainer
 from lol_data.training.machine import compare_kernels
 
-from ..training.common import make_config, sequences
+from ..training.common import assert_idle_blocks_stay, make_config, sequences
 from .common import ROUTERS, P, W, assert_near, random_model, random_tokens
 
 DEVICE = torch.device("cpu" if interpreted() else "cuda")
@@ -326,14 +326,7 @@ def test_steps_are_those_of_a_run_without_kernels():
 
 def test_a_block_that_no_window_takes_is_not_moved():
     trainer = make_trainer("yes")
-    trainer.run_step()  # every block may have momentum by now
-    trainer.model.router.bias.copy_(torch.tensor([0.0, 5.0, -5.0]))
-    before = {name: parameter.clone() for name, parameter in trainer.model.named_parameters()}
-    for _ in range(2):
-        trainer.run_step()
-    for name, parameter in trainer.model.named_parameters():
-        idle = name.startswith(("library.0.", "library.2."))
-        assert torch.equal(parameter, before[name]) == idle, name
+    assert_idle_blocks_stay(trainer, 2)
 
 
 @pytest.mark.parametrize("model", [{}, {"router": "fixed"}], ids=str)

@@ -75,3 +75,15 @@ if __name__ == "__main__":
     except LolDataError as error:
         print(error, file=sys.stderr)
         sys.exit(error.exit_code)
+
+
+def assert_idle_blocks_stay(trainer, steps):
+    """Blocks 0 and 2 of three, which the bias keeps from being chosen, do not move in so many steps; all else does."""
+    trainer.run_step()  # every block may have momentum by now
+    trainer.model.router.bias.copy_(torch.tensor([0.0, 5.0, -5.0]))
+    before = {name: parameter.clone() for name, parameter in trainer.model.named_parameters()}
+    for _ in range(steps):
+        trainer.run_step()
+    for name, parameter in trainer.model.named_parameters():
+        idle = name.startswith(("library.0.", "library.2."))
+        assert torch.equal(parameter, before[name]) == idle, name
