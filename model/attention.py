@@ -4,12 +4,15 @@ A window has one block, so its queries and keys always come from the same projec
 field reads the positions outside the field up to itself, in its window. A field position reads the whole problem and
 the field up to itself.
 
-Two ways to the same values. `short_attention` is for a CPU and windows of up to `SHORT` slots: plain batched products
-with a derivative by hand, about twice as fast there as PyTorch's fused attention, whose memory no longer counts at that
-size. `fused_attention` is for everything else.
+Two ways to the same values. `tiled_attention` is for a CPU and windows of up to `LONGEST` slots: plain batched products
+over tiles of the scores that fit into a core's cache, with a derivative by hand, about twice as fast there as PyTorch's
+fused attention. `fused_attention` is for everything else.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -17,7 +20,10 @@ from torch import Tensor
 
 from lol_data.model.ops import turn
 
-SHORT = 256
+LONGEST = 2048  # slots of a window in tiles: its weights are kept for the derivative
+WHOLE = 256  # slots of a window that is not cut into tiles of queries
+TILE = 128  # queries of a tile
+SCORES = 2**19  # of a tile, over all heads of some sequences: 2 MB
 Slices = list[tuple[int, int]]
 
 
@@ -34,69 +40,117 @@ def causal_mask(length: int, field: int, prompt: int, device: torch.device, reac
     return torch.zeros(length, length, device=device).masked_fill_(~reads, -torch.inf)
 
 
-def is_short(slices: Slices, field: int, device: torch.device) -> bool:
-    """Whether `short_attention` is the better way."""
-    return device.type == "cpu" and field + max(end - start for start, end in slices) <= SHORT
+def in_tiles(slices: Slices, device: torch.device) -> bool:
+    """Whether `tiled_attention` is the better way."""
+    return device.type == "cpu" and max(end - start for start, end in slices) <= LONGEST
 
 
-class _ShortAttention(torch.autograd.Function):
+@dataclass(frozen=True)
+class _Tile:
+    """Queries [start, end) and the keys [first, last) that they read, in slots. alone: no other tile reads these."""
+
+    start: int
+    end: int
+    first: int
+    last: int
+    alone: bool
+
+
+_Part = tuple[_Tile, slice]  # a tile of a few sequences
+
+
+def _tiles(slices: Slices, field: int, prompt: int, reach: int | None) -> Iterator[_Tile]:
+    for begin, stop in slices:
+        if stop - begin <= WHOLE:
+            yield _Tile(begin, stop, begin, stop, True)
+            continue
+        for start in range(begin, stop, TILE):
+            end = min(start + TILE, stop)
+            first = begin if reach is None or start < field else max(begin, start - reach + 1)
+            yield _Tile(start, end, first, max(end, min(prompt, stop)) if start < field else end, False)
+
+
+def _parts(tiles: Iterable[_Tile], batch: int, heads: int) -> Iterator[_Part]:
+    """Every tile, for as many sequences at a time as fit."""
+    for tile in tiles:
+        scores = heads * (tile.end - tile.start) * (tile.last - tile.first)
+        step = max(1, SCORES // scores)
+        for first in range(0, batch, step):
+            yield tile, slice(first, first + step)
+
+
+class _TiledAttention(torch.autograd.Function):
     """Rotation and attention in one: the gradients of queries, keys and values meet in one tensor without detours."""
 
     @staticmethod
-    def forward(ctx, qkv: Tensor, cos: Tensor, sin: Tensor, mask: Tensor, heads: int, slices: Slices, dtype):
+    def forward(ctx, qkv: Tensor, cos: Tensor, sin: Tensor, mask: Tensor, heads: int, parts: list[_Part], dtype):
         batch, length, width = qkv.shape
         head = width // (3 * heads)
         turned = qkv.view(batch, length, 3, heads, head).permute(2, 0, 3, 1, 4)
         turned = turned.to(torch.float32, memory_format=torch.contiguous_format, copy=True)
         turn(turned[:2], cos, sin)
+        low = turned.to(dtype)
         mixed = qkv.new_empty(batch, length, heads, head, dtype=dtype)
         weights = []
-        for (start, end), (q, k, v) in zip(slices, _windows(turned, slices), strict=True):
-            first = 0 if start == 0 else len(mask) - (end - start)
-            scores = torch.baddbmm(mask[first:, first:][: end - start, : end - start], q, k.mT, alpha=head**-0.5)
-            weights.append(scores.softmax(-1).to(dtype))
-            mixed[:, start:end] = torch.bmm(weights[-1], v.to(dtype)).view(batch, heads, -1, head).transpose(1, 2)
-        ctx.save_for_backward(turned, cos, sin, *weights)
-        ctx.slices, ctx.dtype = slices, qkv.dtype
+        for tile, rows in parts:
+            q, k = _cut(turned[0], rows, tile.start, tile.end), _cut(turned[1], rows, tile.first, tile.last)
+            seen = mask[tile.start : tile.end, tile.first : tile.last]
+            weights.append(torch.baddbmm(seen, q, k.mT, alpha=head**-0.5).softmax(-1).to(dtype))
+            read = torch.bmm(weights[-1], _cut(low[2], rows, tile.first, tile.last))
+            mixed[rows, tile.start : tile.end] = read.unflatten(0, (-1, heads)).transpose(1, 2)
+        ctx.save_for_backward(low, cos, sin, *weights)
+        ctx.parts, ctx.dtype = parts, qkv.dtype
         return mixed.flatten(2)
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        turned, cos, sin, *all_weights = ctx.saved_tensors
-        _, batch, heads, length, head = turned.shape
-        grad = grad.view(batch, length, heads, head).transpose(1, 2)
-        out = torch.empty_like(turned)
-        windows = zip(ctx.slices, _windows(turned, ctx.slices), all_weights, strict=True)
-        for (start, end), (q, k, v), weights in windows:
-            dtype = weights.dtype
-            upstream = grad[:, :, start:end].reshape(batch * heads, end - start, head).to(dtype)
-            pulls = torch.bmm(upstream, v.to(dtype).mT)
+        low, cos, sin, *all_weights = ctx.saved_tensors
+        _, batch, heads, length, head = low.shape
+        grad = grad.view(batch, length, heads, head).transpose(1, 2).to(low.dtype)
+        out = torch.zeros_like(low, dtype=torch.float32)
+        for (tile, rows), weights in zip(ctx.parts, all_weights, strict=True):
+            q, upstream = (_cut(x, rows, tile.start, tile.end) for x in (low[0], grad))
+            k, v = (_cut(x, rows, tile.first, tile.last) for x in low[1:])
+            pulls = torch.bmm(upstream, v.mT)
             # The softmax's derivative; a weight of 0 stops what the mask hid.
-            pulls = weights * (pulls - (pulls * weights).sum(-1, keepdim=True, dtype=torch.float32).to(dtype))
-            parts = torch.bmm(pulls, k.to(dtype)), torch.bmm(pulls.mT, q.to(dtype)), torch.bmm(weights.mT, upstream)
-            for whole, part in zip(out, parts, strict=True):
-                whole[:, :, start:end] = part.view(batch, heads, end - start, head)
+            pulls = weights * (pulls - (pulls * weights).sum(-1, keepdim=True, dtype=torch.float32).to(low.dtype))
+            for whole, part, start, end in (
+                (out[0], torch.bmm(pulls, k), tile.start, tile.end),
+                (out[1], torch.bmm(pulls.mT, q), tile.first, tile.last),
+                (out[2], torch.bmm(weights.mT, upstream), tile.first, tile.last),
+            ):
+                there, part = whole[rows, :, start:end], part.unflatten(0, (-1, heads))
+                there.copy_(part) if tile.alone else there.add_(part)
         out[:2] *= head**-0.5
         turn(out[:2], cos, -sin)
         out = out.permute(1, 3, 0, 2, 4).to(ctx.dtype, memory_format=torch.contiguous_format)
         return out.flatten(2), None, None, None, None, None, None
 
 
-def _windows(turned: Tensor, slices: Slices):
-    """q, k and v of each window, (B * H, T_k, d_h) each, views of (3, B, H, T, d_h)."""
-    for start, end in slices:
-        yield turned[:, :, :, start:end].flatten(1, 2).unbind(0)
+def _cut(x: Tensor, rows: slice, start: int, end: int) -> Tensor:
+    """Slots of some sequences, (B', H, T', d_h) of (B, H, T, d_h), as (B' H, T', d_h)."""
+    return x[rows, :, start:end].flatten(0, 1)
 
 
-def short_attention(
-    qkv: Tensor, cos: Tensor, sin: Tensor, mask: Tensor, heads: int, slices: Slices, dtype: torch.dtype
+def tiled_attention(
+    qkv: Tensor,
+    cos: Tensor,
+    sin: Tensor,
+    mask: Tensor,
+    heads: int,
+    slices: Slices,
+    dtype: torch.dtype,
+    field: int,
+    prompt: int,
+    reach: int | None = None,
 ) -> Tensor:
     """Equation (1), from (B, T, 3 d) -> what each slot read, (B, T, d), in a number format for the products.
 
-    Queries and keys are rotated here. cos, sin: fp32 (T, d_h / 2). mask: see `causal_mask`. Scores and softmax are
-    fp32 always.
+    Queries and keys are rotated here. cos, sin: fp32 (T, d_h / 2). mask: of `causal_mask`, with the same field, prompt
+    and reach. Scores and softmax are fp32 always.
     """
-    return _ShortAttention.apply(qkv, cos, sin, mask, heads, slices, dtype)
+    parts = list(_parts(_tiles(slices, field, prompt, reach), len(qkv), heads))
+    return _TiledAttention.apply(qkv, cos, sin, mask, heads, parts, dtype)
 
 
 def fused_attention(

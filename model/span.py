@@ -20,13 +20,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lol_data.model.attention import (
-    SHORT,
     Slices,
     attend_cached,
     causal_mask,
     fused_attention,
-    is_short,
-    short_attention,
+    in_tiles,
+    tiled_attention,
 )
 from lol_data.model.grouped import Dispatch
 from lol_data.model.ops import Ops
@@ -68,10 +67,10 @@ class Span:
         return self.made[key]
 
     def mask(self, reach: int | None) -> Tensor:
-        """See `causal_mask`, for short attention over these slots."""
+        """See `causal_mask`, of these slots."""
         key = self.shape[1], self.hidden, reach
         if key not in self.made:
-            self.made[key] = causal_mask(min(SHORT, self.shape[1]), self.hidden, self.prompt, self.cos.device, reach)
+            self.made[key] = causal_mask(self.shape[1], self.hidden, self.prompt, self.cos.device, reach)
         return self.made[key]
 
     @property
@@ -105,9 +104,9 @@ class Span:
         """
         rows = rows or self.rows
         slots = (rows.unsort(qkv) if rows else qkv).view(*self.shape, -1)
-        if cache is None and mix is None and is_short(slices, self.hidden, qkv.device):
-            mask = self.mask(reach)
-            mixed = short_attention(slots, self.cos, self.sin, mask, self.heads, slices, self.matmul)
+        if cache is None and mix is None and in_tiles(slices, qkv.device):
+            given = self.heads, slices, self.matmul, self.hidden, self.prompt, reach
+            mixed = tiled_attention(slots, self.cos, self.sin, self.mask(reach), *given)
         else:
             q, k, v = self.ops.rotate(slots, self.cos, self.sin, self.heads, self.attention)
             if mix is not None:

@@ -1,9 +1,12 @@
 """Both ways of attention: the same values and gradients, and padding that is not computed."""
 
+from unittest.mock import patch
+
 import pytest
 import torch
 
-from lol_data.model.attention import causal_mask, fused_attention, is_short, short_attention
+from lol_data.model import attention
+from lol_data.model.attention import causal_mask, fused_attention, in_tiles, tiled_attention
 from lol_data.model.ops import PLAIN
 
 from .common import P, W, assert_near, random_model, random_tokens
@@ -22,19 +25,24 @@ def angles(length, half):
 
 
 @pytest.mark.parametrize(("slices", "field", "prompt"), CUTS)
-def test_short_and_fused_attention_are_the_same_forward_and_backward(slices, field, prompt):
+@pytest.mark.parametrize("reach", [None, 3])
+@pytest.mark.parametrize(
+    "sizes", [{"TILE": 128}, {"WHOLE": 3, "TILE": 3, "SCORES": 1}, {"WHOLE": 5, "TILE": 1, "SCORES": 40}], ids=str
+)
+def test_both_ways_are_the_same_forward_and_backward(slices, field, prompt, reach, sizes):
     length, generator = slices[-1][1], torch.Generator().manual_seed(0)
     qkv, upstream = torch.randn(3, length, 3 * 8, generator=generator), torch.randn(3, length, 8, generator=generator)
     cos, sin = angles(length, 2)
     results = []
-    for short in (True, False):
+    for tiled in (True, False):
         leaf = qkv.clone().requires_grad_()
-        if short:
-            mask = causal_mask(length, field, prompt, leaf.device)
-            out = short_attention(leaf, cos, sin, mask, 2, slices, torch.float32)
+        if tiled:
+            mask = causal_mask(length, field, prompt, leaf.device, reach)
+            with patch.multiple(attention, **sizes):
+                out = tiled_attention(leaf, cos, sin, mask, 2, slices, torch.float32, field, prompt, reach)
         else:
             q, k, v = PLAIN.rotate(leaf, cos, sin, 2, torch.float32)
-            out = fused_attention(q, k, v, slices, field, prompt)
+            out = fused_attention(q, k, v, slices, field, prompt, reach)
         out.backward(upstream)
         results.append((out.detach(), leaf.grad))
     (out, grad), (expected, expected_grad) = results
@@ -54,11 +62,11 @@ def test_a_mask_shows_the_field_to_the_field_alone():
     ]
 
 
-def test_long_windows_and_other_devices_take_the_fused_way():
+def test_very_long_windows_and_other_devices_take_the_fused_way():
     cpu = torch.device("cpu")
-    assert is_short([(0, 100), (100, 350)], 6, cpu)
-    assert not is_short([(0, 100), (100, 351)], 6, cpu)
-    assert not is_short([(0, 10)], 0, torch.device("meta"))
+    assert in_tiles([(0, 100), (100, 2148)], cpu)
+    assert not in_tiles([(0, 100), (100, 2149)], cpu)
+    assert not in_tiles([(0, 10)], torch.device("meta"))
 
 
 @pytest.mark.parametrize("tile", [1, 8])
