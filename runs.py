@@ -121,8 +121,8 @@ def _prepare(
     # Loaded before the data is looked for, so that a wrong word is told at once; the task may then choose another one.
     resolved = load_config(config or default_config("maze", place.type), settings)
     dataset = find_dataset(Path(before["data"]["path"]) if before and data is None else data, note)
-    if config is None and before and not settings:
-        resolved = RunConfig.from_json(before["config"])
+    if config is None and before:
+        resolved = RunConfig.from_json(before["config"]).override(settings)
     elif config is None:
         resolved = load_config(default_config(dataset.manifest.task, place.type), settings)
     field, limit = resolved.strategy_field, resolved.train.problems or None

@@ -28,7 +28,9 @@ def train(
         str | None, typer.Option(help="Name or TOML file; by default one that fits this machine.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Run folder; by default a new one under runs/.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint of --out.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with --out; --set train.steps=N changes its length.")
+    ] = False,
     settings: Annotated[list[str] | None, typer.Option("--set", help="section.field=value, may be repeated.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; by default the GPU if there is one.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it takes: work, memory, time.")] = False,

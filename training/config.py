@@ -122,6 +122,10 @@ class RunConfig:
         """The inverse of `to_json`; raises UsageError for unknown or ill-typed fields."""
         return _build(values, "the run's configuration")
 
+    def override(self, overrides: list[str]) -> RunConfig:
+        """The same with `a.b=value` on top; raises UsageError as `load_config` does."""
+        return _build(_override(self.to_json(), overrides), "the run's configuration")
+
 
 def field_comments(kind: type) -> dict[str, str]:
     """The comment behind each field of a configuration's dataclass: the only place where its meaning is written."""
@@ -141,7 +145,11 @@ def load_config(name: str, overrides: list[str] | None = None) -> RunConfig:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: not a TOML file: {error}") from error
-    for override in overrides or []:
+    return _build(_override(values, overrides or []), str(path))
+
+
+def _override(values: dict[str, Any], overrides: list[str]) -> dict[str, Any]:
+    for override in overrides:
         key, separator, text = override.partition("=")
         section, dot, name = key.strip().partition(".")
         if not separator or not dot:
@@ -149,7 +157,7 @@ def load_config(name: str, overrides: list[str] | None = None) -> RunConfig:
         if not isinstance(values.setdefault(section, {}), dict):
             raise UsageError(f"--set {override}: {section} is not a section")
         values[section][name] = _literal(text.strip())
-    return _build(values, str(path))
+    return values
 
 
 def _literal(text: str) -> Any:

@@ -32,7 +32,7 @@ from lol_data.training.depths import DepthStatistics
 from lol_data.training.health import PathAgreement, Watch
 from lol_data.training.machine import apply, choose, kernels_note
 from lol_data.training.optimizer import build_optimizers, router_parameters, set_learning_rate
-from lol_data.training.run_folder import DIVERGED, METRICS, cut_metrics, note_divergence, open_run
+from lol_data.training.run_folder import DIVERGED, METRICS, cut_metrics, note_divergence, note_length, open_run
 from lol_data.training.schedule import (
     bias_step_at,
     learning_rate_factor,
@@ -226,7 +226,9 @@ def restore(trainer: Trainer, run: Path, say) -> dict[str, Any]:
     folder = distributed.from_first(lambda: newest_checkpoint(run, say))
     if folder is not None:
         trainer.restore(folder)
-    say(f"{run}: going on from step {trainer.step} of {trainer.train.steps}")
+    before = distributed.from_first(lambda: note_length(run, trainer.step, trainer.train.steps))
+    note = "" if before is None else f", no longer of {before}"
+    say(f"{run}: going on from step {trainer.step} of {trainer.train.steps}{note}")
     return distributed.from_first(lambda: cut_metrics(run / METRICS, trainer.step))
 
 

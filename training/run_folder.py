@@ -20,13 +20,15 @@ from lol_data.training.config import RunConfig
 
 ABOUT, METRICS, LOCK, DIVERGED = "run.json", "metrics.jsonl", ".lock", "diverged.json"
 MADE_BY = "made_by"  # field of a published run: the command that makes its data set
+LENGTHS = "lengths"  # field of a run whose length was changed: [step, steps of the run up to it], oldest first
 
 
 @contextmanager
 def open_run(run: Path, about: dict[str, Any], resume: bool) -> Iterator[None]:
     """Make a new run's folder, or reopen one with `resume`, and hold it against other writers.
 
-    Raises RefusedError where another run, another configuration, other data or another writer is there.
+    Raises RefusedError where another run, another configuration, other data or another writer is there. Only the length
+    of a run may change, see `note_length`.
     """
     if run.exists() and not (run / ABOUT).exists() and {path.name for path in run.iterdir()} - {LOCK, ABOUT + ".draft"}:
         raise RefusedError(f"{run} is not empty and not a run; choose another --out")
@@ -37,6 +39,7 @@ def open_run(run: Path, about: dict[str, Any], resume: bool) -> Iterator[None]:
         if MADE_BY in before:
             raise RefusedError(f"{run} was published to be evaluated, without its optimiser; choose another --out")
         before["config"] = RunConfig.from_json(before["config"]).to_json()  # fields that came later have their defaults
+        before["config"]["train"]["steps"] = about["config"]["train"]["steps"]
         for name in ("config", "data"):
             if before[name] != about[name]:
                 change = _difference(before[name], about[name])
@@ -44,10 +47,31 @@ def open_run(run: Path, about: dict[str, Any], resume: bool) -> Iterator[None]:
     run.mkdir(parents=True, exist_ok=True)
     with directory_lock(run / LOCK):
         if not (run / ABOUT).exists():
-            draft = run / (ABOUT + ".draft")
-            draft.write_text(json.dumps(about, indent=1), encoding="utf-8")
-            draft.rename(run / ABOUT)
+            _write_about(run, about)
         yield
+
+
+def _write_about(run: Path, about: dict[str, Any]) -> None:
+    draft = run / (ABOUT + ".draft")
+    draft.write_text(json.dumps(about, indent=1), encoding="utf-8")
+    draft.rename(run / ABOUT)
+
+
+def note_length(run: Path, step: int, steps: int) -> int | None:
+    """Write into run.json that a run, now at `step`, has `steps` steps; returns what it had if that was another number.
+
+    From there on it follows the learning rate and the growth of a run of that length. Raises UsageError where the new
+    end is not ahead.
+    """
+    about = read_run(run)
+    before = about["config"]["train"]["steps"]
+    if steps == before:
+        return None
+    if steps <= step:
+        raise UsageError(f"{run} is at step {step} already; set train.steps to more than that")
+    about["config"]["train"]["steps"] = steps
+    _write_about(run, about | {LENGTHS: [*about.get(LENGTHS, []), [step, before]]})
+    return before
 
 
 def read_run(run: Path) -> dict[str, Any]:

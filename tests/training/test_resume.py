@@ -3,6 +3,7 @@
 import json
 import shutil
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -198,6 +199,24 @@ def test_changed_settings_or_data_are_refused_with_the_difference(stopped):
     with pytest.raises(RefusedError, match=r"data changed: hash '0123' -> '4567'"):
         train_run(make_trainer(), stopped, {**IDENTITY, "hash": "4567"}, resume=True, say=silent)
     assert everything(stopped) == before
+
+
+def test_a_run_may_become_longer_or_shorter_but_not_shorter_than_it_is(stopped):
+    at = make_trainer()
+    at.restore(newest_checkpoint(stopped))
+    at.train = replace(at.train, steps=9)
+    rates = [at.run_step()["rate"] for _ in range(at.step, 9)]
+    with pytest.raises(UsageError, match="is at step 6 already; set train"):
+        resume(stopped, steps=6)
+    line, said = resume(stopped, steps=9)
+    assert line["step"] == 9 and said == [f"{stopped}: going on from step 6 of 9, no longer of 12"]
+    lines = [json.loads(line) for line in (stopped / "metrics.jsonl").read_text().splitlines()]
+    assert [line["rate"] for line in lines[6:]] == rates
+    about = json.loads((stopped / "run.json").read_text())
+    assert about["config"]["train"]["steps"] == 9 and about["lengths"] == [[6, 12]]
+    resume(stopped, steps=11)
+    about = json.loads((stopped / "run.json").read_text())
+    assert about["config"]["train"]["steps"] == 11 and about["lengths"] == [[6, 12], [9, 9]]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}"])
