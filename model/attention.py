@@ -12,7 +12,7 @@ fused attention. `fused_attention` is for everything else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -70,13 +70,15 @@ def _tiles(slices: Slices, field: int, prompt: int, reach: int | None) -> Iterat
             yield _Tile(start, end, first, max(end, min(prompt, stop)) if start < field else end, False)
 
 
-def _parts(tiles: Iterable[_Tile], batch: int, heads: int) -> Iterator[_Part]:
-    """Every tile, for as many sequences at a time as fit."""
+def _parts(tiles: Iterable[_Tile], ends: list[int], heads: int) -> Iterator[_Part]:
+    """Every tile, for as many sequences at a time as fit, cut where all of those have ended."""
     for tile in tiles:
-        scores = heads * (tile.end - tile.start) * (tile.last - tile.first)
-        step = max(1, SCORES // scores)
-        for first in range(0, batch, step):
-            yield tile, slice(first, first + step)
+        step = max(1, SCORES // (heads * (tile.end - tile.start) * (tile.last - tile.first)))
+        for first in range(0, len(ends), step):
+            longest = max(ends[first : first + step])
+            if longest > tile.start:
+                cut = replace(tile, end=min(tile.end, longest), last=min(tile.last, longest))
+                yield cut, slice(first, first + step)
 
 
 class _TiledAttention(torch.autograd.Function):
@@ -90,7 +92,7 @@ class _TiledAttention(torch.autograd.Function):
         turned = turned.to(torch.float32, memory_format=torch.contiguous_format, copy=True)
         turn(turned[:2], cos, sin)
         low = turned.to(dtype)
-        mixed = qkv.new_empty(batch, length, heads, head, dtype=dtype)
+        mixed = qkv.new_zeros(batch, length, heads, head, dtype=dtype)
         weights = []
         for tile, rows in parts:
             q, k = _cut(turned[0], rows, tile.start, tile.end), _cut(turned[1], rows, tile.first, tile.last)
@@ -140,6 +142,7 @@ def tiled_attention(
     heads: int,
     slices: Slices,
     dtype: torch.dtype,
+    ends: list[int],
     field: int,
     prompt: int,
     reach: int | None = None,
@@ -147,9 +150,10 @@ def tiled_attention(
     """Equation (1), from (B, T, 3 d) -> what each slot read, (B, T, d), in a number format for the products.
 
     Queries and keys are rotated here. cos, sin: fp32 (T, d_h / 2). mask: of `causal_mask`, with the same field, prompt
-    and reach. Scores and softmax are fp32 always.
+    and reach. ends: slots of each sequence; what those behind them read is of no use. Scores and softmax are fp32
+    always.
     """
-    parts = list(_parts(_tiles(slices, field, prompt, reach), len(qkv), heads))
+    parts = list(_parts(_tiles(slices, field, prompt, reach), ends, heads))
     return _TiledAttention.apply(qkv, cos, sin, mask, heads, parts, dtype)
 
 

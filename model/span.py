@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -86,6 +87,16 @@ class Span:
             slots = self.rows.source[: self.tokens]
         return slots // self.shape[1]
 
+    @cached_property
+    def ends(self) -> list[int]:
+        """The slot behind the last token of each sequence."""
+        batch, length = self.shape
+        if self.rows is None:
+            return [length] * batch
+        slots = self.rows.source[: self.tokens]
+        ends = torch.zeros(batch, dtype=torch.int64, device=slots.device)
+        return ends.scatter_reduce_(0, slots // length, slots % length + 1, "amax").tolist()
+
     def attend(
         self,
         qkv: Tensor,
@@ -105,7 +116,7 @@ class Span:
         rows = rows or self.rows
         slots = (rows.unsort(qkv) if rows else qkv).view(*self.shape, -1)
         if cache is None and mix is None and in_tiles(slices, qkv.device):
-            given = self.heads, slices, self.matmul, self.hidden, self.prompt, reach
+            given = self.heads, slices, self.matmul, self.ends, self.hidden, self.prompt, reach
             mixed = tiled_attention(slots, self.cos, self.sin, self.mask(reach), *given)
         else:
             q, k, v = self.ops.rotate(slots, self.cos, self.sin, self.heads, self.attention)

@@ -66,7 +66,7 @@ class StepPlan:
         return int(self.lengths.sum())
 
     def padding(self, sequences: Sequences, tile: int) -> dict[str, float]:
-        """What part of the rows that are computed is filling, and of the slots that attention sees."""
+        """What part of the rows that are computed is filling, and of the slots if all were as long as the longest."""
         rows = slots = 0
         for part in self.parts:
             lengths = sequences.lengths(part)

@@ -18,6 +18,8 @@ CUTS = [
     ([(0, 4), (4, 5)], 0, 4),
 ]
 
+SIZES = [{"TILE": 128}, {"WHOLE": 3, "TILE": 3, "SCORES": 1}, {"WHOLE": 5, "TILE": 1, "SCORES": 40}]
+
 
 def angles(length, half):
     turns = torch.arange(length)[:, None] * torch.tensor([1.0, 0.3])[:half]
@@ -26,9 +28,7 @@ def angles(length, half):
 
 @pytest.mark.parametrize(("slices", "field", "prompt"), CUTS)
 @pytest.mark.parametrize("reach", [None, 3])
-@pytest.mark.parametrize(
-    "sizes", [{"TILE": 128}, {"WHOLE": 3, "TILE": 3, "SCORES": 1}, {"WHOLE": 5, "TILE": 1, "SCORES": 40}], ids=str
-)
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_both_ways_are_the_same_forward_and_backward(slices, field, prompt, reach, sizes):
     length, generator = slices[-1][1], torch.Generator().manual_seed(0)
     qkv, upstream = torch.randn(3, length, 3 * 8, generator=generator), torch.randn(3, length, 8, generator=generator)
@@ -39,7 +39,9 @@ def test_both_ways_are_the_same_forward_and_backward(slices, field, prompt, reac
         if tiled:
             mask = causal_mask(length, field, prompt, leaf.device, reach)
             with patch.multiple(attention, **sizes):
-                out = tiled_attention(leaf, cos, sin, mask, 2, slices, torch.float32, field, prompt, reach)
+                out = tiled_attention(
+                    leaf, cos, sin, mask, 2, slices, torch.float32, [length] * 3, field, prompt, reach
+                )
         else:
             q, k, v = PLAIN.rotate(leaf, cos, sin, 2, torch.float32)
             out = fused_attention(q, k, v, slices, field, prompt, reach)
@@ -71,14 +73,16 @@ def test_very_long_windows_and_other_devices_take_the_fused_way():
 
 @pytest.mark.parametrize("tile", [1, 8])
 @pytest.mark.parametrize("shape", [{}, {"router": "fixed"}, {"prelude": 0, "coda": 0}], ids=str)
-def test_padding_that_is_not_computed_changes_nothing_else(shape, tile):
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_padding_that_is_not_computed_changes_nothing_else(shape, tile, sizes):
     lengths = torch.tensor([P + 3 * W, P + 1, P + W + 2, P])
     real = torch.arange(3 * W) < (lengths - P)[:, None]
     results = []
     for given in (None, lengths):
         model = random_model(**shape)
         model.tile = tile
-        logits, choices = model(random_tokens(4, 3 * W), lengths=given)
+        with patch.multiple(attention, **sizes):
+            logits, choices = model(random_tokens(4, 3 * W), lengths=given)
         (logits.square().mean(-1) * real).sum().backward()
         results.append((logits, choices, {name: p.grad for name, p in model.named_parameters() if p.grad is not None}))
     (logits, choices, grads), (packed, packed_choices, packed_grads) = results
