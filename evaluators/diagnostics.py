@@ -7,7 +7,6 @@ Templates, which own paths are compared with, come from validation problems.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +32,7 @@ from lol_data.evaluators.probes import probe_all
 from lol_data.evaluators.route_margins import flips
 from lol_data.evaluators.routes import Routes, observe_routes
 from lol_data.evaluators.templates import KINDS, observe_paths
+from lol_data.files import whole_file, write_whole
 from lol_data.model.lol import LibraryOfLayers
 from lol_data.model.transformer import Transformer
 from lol_data.ragged import Ragged
@@ -208,12 +208,9 @@ def write_diagnostics(found: Diagnostics, out: Path, about: dict[str, Any]) -> P
     folder = out / FOLDER
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        draft = folder / ".arrays.draft.npz"
-        np.savez_compressed(draft, allow_pickle=False, **found.arrays)
-        os.replace(draft, folder / ARRAYS)
-        draft = folder / ".numbers.draft"
-        draft.write_text(json.dumps({**about, **found.numbers}, indent=1), encoding="utf-8")
-        os.replace(draft, folder / NUMBERS)
+        with whole_file(folder / ARRAYS) as draft:
+            np.savez_compressed(draft, allow_pickle=False, **found.arrays)
+        write_whole(folder / NUMBERS, json.dumps({**about, **found.numbers}, indent=1))
     except OSError as error:
         raise LolDataError(f"{folder}: the diagnostics could not be saved ({error.strerror}); free space") from error
     return folder

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from lol_data.evaluators.sudoku_rules import judge_sudokus
 from lol_data.evaluators.summary import SCHEMA_VERSION, conflict_matrix, summarise
 from lol_data.evaluators.templates import KINDS, PathStatistics, Template
 from lol_data.evaluators.verdicts import Verdicts
+from lol_data.files import whole_file, write_whole
 from lol_data.model.transformer import Transformer
 from lol_data.ragged import Ragged, offsets_of
 from lol_data.tokenization.tasks import AnyLayout, Problems, layout_of
@@ -135,12 +135,9 @@ def save(folder: Path, summary: dict[str, Any], samples: pa.Table) -> None:
     """Write summary.json and samples.parquet into a folder, each whole or not at all. Raises LolDataError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        draft = folder / ".samples.draft"
-        pq.write_table(samples, draft, compression="zstd")
-        os.replace(draft, folder / SAMPLES)
-        draft = folder / ".summary.draft"
-        draft.write_text(json.dumps(summary, indent=1), encoding="utf-8")
-        os.replace(draft, folder / SUMMARY)
+        with whole_file(folder / SAMPLES) as draft:
+            pq.write_table(samples, draft, compression="zstd")
+        write_whole(folder / SUMMARY, json.dumps(summary, indent=1))
     except OSError as error:
         raise LolDataError(
             f"{folder}: the results could not be saved ({error.strerror}); free space or use --out"

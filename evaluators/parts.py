@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 
 from lol_data import distributed
 from lol_data.errors import LolDataError, RefusedError
+from lol_data.files import whole_file, write_whole
 
 SETTINGS = "settings.json"
 
@@ -61,7 +61,7 @@ class Parts:
             shutil.rmtree(folder, ignore_errors=True)
             try:
                 folder.mkdir(parents=True, exist_ok=True)
-                _replace(path, json.dumps(settings).encode())
+                write_whole(path, json.dumps(settings))
             except OSError as error:
                 raise _unsaved(folder, error) from error
         return Parts(folder)
@@ -96,7 +96,8 @@ class Parts:
         sink = pa.BufferOutputStream()
         pq.write_table(table, sink, compression="zstd")
         try:
-            _replace(self.folder / f"part-{max(names, default=-1) + 1:08d}-{own}.parquet", sink.getvalue())
+            with whole_file(self.folder / f"part-{max(names, default=-1) + 1:08d}-{own}.parquet") as draft:
+                draft.write_bytes(sink.getvalue())
         except OSError as error:
             raise _unsaved(self.folder, error) from error
 
@@ -105,12 +106,6 @@ class Parts:
         shutil.rmtree(self.folder, ignore_errors=True)
         with contextlib.suppress(OSError):  # others' parts may still be there
             self.folder.parent.rmdir()
-
-
-def _replace(path: Path, content: bytes | pa.Buffer) -> None:
-    draft = path.with_suffix(".draft")
-    draft.write_bytes(content)
-    os.replace(draft, path)
 
 
 def _unsaved(folder: Path, error: OSError) -> LolDataError:

@@ -23,12 +23,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lol_data.errors import LolDataError, RefusedError, UsageError
+from lol_data.files import sync
 from lol_data.shards.engines import Progress
 from lol_data.shards.export_lines import LINES, LinesOf
 from lol_data.shards.manifest import FileEntry
 from lol_data.shards.reader import Dataset, read_file
 from lol_data.shards.unit import data_dir
-from lol_data.shards.writer import sync
 
 FORMATS = ("list", "jsonl", "text")
 BATCH = 1024  # problems turned into lines at a time: their text stays in cache

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import secrets
 import shutil
 from pathlib import Path
@@ -18,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lol_data.errors import LolDataError
+from lol_data.files import whole_file
 
 ROW_GROUP = 2048  # rows from which on a row group is closed; blocks of 4096 ids make groups of 2k to 6k rows
 
@@ -74,18 +74,10 @@ def write_atomic(target: Path, data: bytes | pa.Buffer, scratch: Path) -> None:
     view = memoryview(data)
     temporary = scratch / f"{target.name}.{secrets.token_hex(8)}"  # another machine may be making the same file
     try:
-        with open(temporary, "wb") as file:
-            file.write(view)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-        sync(target.parent)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        if isinstance(error, OSError):
-            raise LolDataError(_write_failure(target, view.nbytes, error)) from error
-        raise
+        with whole_file(target, temporary):
+            temporary.write_bytes(view)
+    except OSError as error:
+        raise LolDataError(_write_failure(target, view.nbytes, error)) from error
 
 
 def _write_failure(target: Path, needed: int, error: OSError) -> str:
@@ -98,12 +90,3 @@ def _write_failure(target: Path, needed: int, error: OSError) -> str:
         f"{target}: {error.strerror}; this file needs {needed:,} bytes{free}. Nothing half-written was left; "
         "make room and run the same command again"
     )
-
-
-def sync(path: Path) -> None:
-    """fsync of a file or a folder."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

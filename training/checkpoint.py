@@ -21,8 +21,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from lol_data.errors import DamageError, LolDataError
+from lol_data.files import sync
 from lol_data.shards.manifest import file_sha256
-from lol_data.shards.writer import sync
 
 FILES = ("model.safetensors", "optimizer.safetensors", "state.json")
 

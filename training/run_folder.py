@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from lol_data.errors import DamageError, RefusedError, UsageError
+from lol_data.files import draft_of, write_whole
 from lol_data.model.build import make_model
 from lol_data.model.transformer import Transformer
 from lol_data.shards.lock import directory_lock
@@ -30,7 +31,8 @@ def open_run(run: Path, about: dict[str, Any], resume: bool) -> Iterator[None]:
     Raises RefusedError where another run, another configuration, other data or another writer is there. Only the length
     of a run may change, see `note_length`.
     """
-    if run.exists() and not (run / ABOUT).exists() and {path.name for path in run.iterdir()} - {LOCK, ABOUT + ".draft"}:
+    there = {path.name for path in run.iterdir()} if run.exists() else set()
+    if there - {LOCK, draft_of(run / ABOUT).name} and ABOUT not in there:
         raise RefusedError(f"{run} is not empty and not a run; choose another --out")
     if (run / ABOUT).exists():
         if not resume:
@@ -52,9 +54,7 @@ def open_run(run: Path, about: dict[str, Any], resume: bool) -> Iterator[None]:
 
 
 def _write_about(run: Path, about: dict[str, Any]) -> None:
-    draft = run / (ABOUT + ".draft")
-    draft.write_text(json.dumps(about, indent=1), encoding="utf-8")
-    draft.rename(run / ABOUT)
+    write_whole(run / ABOUT, json.dumps(about, indent=1))
 
 
 def note_length(run: Path, step: int, steps: int) -> int | None:
@@ -108,9 +108,7 @@ def cut_metrics(path: Path, steps: int) -> dict[str, Any]:
             break
         if line["step"] <= steps:
             kept.append(line)
-    draft = path.with_suffix(".draft")
-    draft.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
-    draft.rename(path)
+    write_whole(path, "".join(json.dumps(line) + "\n" for line in kept))
     return kept[-1] if kept else {}
 
 

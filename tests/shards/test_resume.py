@@ -17,7 +17,7 @@ import pytest
 
 from lol_data.errors import DamageError, LolDataError, RefusedError, UsageError
 from lol_data.generators.maze import MazeSettings
-from lol_data.shards import plan, unit, writer
+from lol_data.shards import plan, unit
 from lol_data.shards.generate import generate_dataset
 from lol_data.shards.lock import units_lock
 from lol_data.shards.plan import DatasetPlan
@@ -238,7 +238,7 @@ def test_any_failing_write_leaves_old_or_new(tmp_path, monkeypatch, call):
                 raise OSError(errno.ENOSPC, "No space left on device")
             return real(*args)
 
-        monkeypatch.setattr(writer.os, call, failing)
+        monkeypatch.setattr(os, call, failing)
         try:
             generate_dataset(small, out)
         except LolDataError as error:
@@ -246,7 +246,7 @@ def test_any_failing_write_leaves_old_or_new(tmp_path, monkeypatch, call):
         else:
             break
         finally:
-            monkeypatch.setattr(writer.os, call, real)
+            monkeypatch.setattr(os, call, real)
         found = published(out)
         assert all(found[name] == reference[name] for name in found) and set(found) <= known
         assert not list((out / ".work" / "tmp").iterdir())
