@@ -41,7 +41,7 @@ def test_every_configuration_of_the_project_loads_by_name(name):
 def test_windows_are_those_of_the_task(machine):
     maze, sudoku = (load_config(name).model for name in (machine, f"sudoku-{machine}"))
     assert (maze["window"], maze["shift"]) == (64, 32)
-    assert sudoku == {**maze, "window": 128, "shift": 64}
+    assert sudoku == {**maze, "window": 128, "shift": 64, "field": 24}
 
 
 def test_overrides_come_on_top(write):
