@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from common import markdown
+from reference_page import rates_table
 
 from training import spread
 
 JSON, PAGE = "gpu-reference.json", "gpu-reference.md"
 MATMUL_GOAL = 0.40
 RATE_GOALS = {"adherence": 0.99, "legality": 0.97, "answer": 0.98}  # adherence: of every strategy
-RATES = ("adherence", "legality", "answer", "joint")
 
 
 def write(folder: Path, stages: Sequence[str]) -> str:
@@ -125,10 +125,7 @@ def _trained(stage: dict[str, Any]) -> str:
     ]  # fmt: skip
     for summary in stage["summaries"]:
         lines += ["", f"{summary['protocol']}, {summary['n']} test problems under every strategy, per cent:", ""]
-        rows = []
-        for name, rates in [*summary["strategies"].items(), ("all", summary["overall"])]:
-            rows.append([name, *(_rate(rates[rate]) for rate in RATES)])
-        lines += markdown(["strategy", *RATES], rows)
+        lines += rates_table(summary)
     lines += ["", _goals(stage)]
     return "\n".join(lines)
 
@@ -142,7 +139,3 @@ def _goals(stage: dict[str, Any]) -> str:
         for name, goal in RATE_GOALS.items()
     )
     return f"Goals on the forced path, adherence of the worst strategy: {', '.join(said)}."
-
-
-def _rate(rate: dict[str, Any]) -> str:
-    return f"{100 * rate['rate']:.1f} [{100 * rate['low']:.1f}-{100 * rate['high']:.1f}]"
