@@ -25,9 +25,10 @@ def test_a_published_run_is_whole(name):
     run = PRETRAINED / name
     assert newest_checkpoint(run) is not None
     about = read_run(run)
-    assert about["data"]["path"] == f"datasets/{name}"
+    place = f"datasets/{name}-{about['data']['content_hash'][:6]}"
+    assert about["data"]["path"] == place
     assert about[MADE_BY].startswith(f"lol-data gen-{about['data']['task']} --n ")
-    assert about[MADE_BY].endswith(f" --out datasets/{name}")
+    assert about[MADE_BY].endswith(f" --out {place}")
     assert f"`{name}`" in (PRETRAINED / "README.md").read_text()
 
 

@@ -45,7 +45,8 @@ def publish(run: Path, data: Path | None, out: Path, note: Callable[[str], None]
         raise UsageError(f"{dataset.path} is not what {run} was trained on; name that data set with --data")
     if out.exists() and any(out.iterdir()):
         raise RefusedError(f"{out} is not empty; choose another --out")
-    place = Path("datasets") / out.name
+    # Not datasets/NAME, which is where somebody's own data set of that kind would be.
+    place = Path("datasets") / f"{out.name}-{dataset.manifest.content_hash[:6]}"
     made_by = f"{generation_command(dataset.manifest)} --out {place}"
     about["data"]["path"], about[MADE_BY] = str(place), made_by
     try:

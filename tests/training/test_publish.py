@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from pathlib import Path
 
 import pytest
 import torch
@@ -45,7 +46,9 @@ def test_what_is_published(trained):
         assert exact == (tensor.ndim < 2 or name.startswith("router.")), name
         assert torch.equal(tensor.float(), before[name].to(tensor.dtype).float())
     about = json.loads((home / "tiny" / "run.json").read_text())
-    assert about["data"]["path"] == "datasets/tiny" and str(home) not in json.dumps(about)
+    assert about["data"]["path"] == f"datasets/tiny-{about['data']['content_hash'][:6]}" and str(
+        home
+    ) not in json.dumps(about)
     assert about["made_by"] == found["made_by"]
     lines = (home / "run" / "metrics.jsonl").read_text().splitlines()
     assert (home / "tiny" / "metrics.jsonl").read_text().splitlines() == lines and len(lines) < LINES
@@ -66,11 +69,12 @@ def test_it_is_evaluated_where_its_command_was_run(trained, tmp_path, monkeypatc
     home, found = trained
     monkeypatch.chdir(tmp_path)
     request = Request(home / "tiny", n=3, template_problems=4, device="cpu", out=tmp_path / "out")
-    with pytest.raises(UsageError, match=r"datasets/tiny, the data set of .*make it: lol-data gen-maze --n 200"):
+    with pytest.raises(UsageError, match=r"datasets/tiny-\w{6}, the data set of .*make it: lol-data gen-maze --n 200"):
         evaluations.evaluate(request, "forced", "selection", silent, lambda done, total: None)
     made = CliRunner().invoke(app, shlex.split(found["made_by"])[1:])
     assert made.exit_code == 0, made.output
-    assert open_dataset("datasets/tiny").manifest.content_hash == open_dataset(home / "own").manifest.content_hash
+    (made_set,) = Path("datasets").iterdir()
+    assert open_dataset(made_set).manifest.content_hash == open_dataset(home / "own").manifest.content_hash
     evaluations.evaluate(request, "forced", "selection", silent, lambda done, total: None)
     summary = json.loads((tmp_path / "out" / "forced-selection" / "summary.json").read_text())
     assert summary["n"] == 3 and summary["checkpoint"] == found["checkpoint"]
