@@ -16,7 +16,7 @@ from typing import Any
 
 from common import markdown
 
-from lol_data.errors import LolDataError
+from lol_data.errors import LolDataError, UsageError
 from lol_data.training.run_folder import LENGTHS, METRICS, read_run
 
 RATES = ("adherence", "legality", "answer", "joint")
@@ -51,9 +51,11 @@ def curve_table(lines: Sequence[dict[str, Any]], every: int) -> list[str]:
 
 
 def page(run: Path, evaluations: Path, every: int) -> Iterator[str]:
-    """All of it, line by line. Raises LolDataError for what is no run."""
+    """All of it, line by line. Raises LolDataError for what is no run, or none with routes."""
     about = read_run(run)
     lines = [json.loads(line) for line in (run / METRICS).read_text(encoding="utf-8").splitlines()]
+    if not lines or "template_selection" not in lines[-1]:
+        raise UsageError(f"{run} is no finished run of a model with a router; only those have such a page")
     batch = about["config"]["train"]["batch"]
     yield (
         f"Data: content hash `{about['data']['content_hash']}`; {lines[-1]['step'] * batch:,} sequences seen, "

@@ -80,22 +80,23 @@ class Span:
         return self.shape[0] * self.shape[1] if self.rows is None else len(self.rows.source) - len(self.rows.filling)
 
     @property
+    def slots(self) -> Tensor:
+        """The slot of each token, int64 (N,), rising, counted through all sequences."""
+        if self.rows is not None:
+            return self.rows.source[: self.tokens]
+        return torch.arange(self.shape[0] * self.shape[1], device=self.cos.device)
+
+    @property
     def sequence(self) -> Tensor:
         """The sequence of each token, int64 (N,), rising."""
-        slots = torch.arange(self.shape[0] * self.shape[1], device=self.cos.device)
-        if self.rows is not None:
-            slots = self.rows.source[: self.tokens]
-        return slots // self.shape[1]
+        return self.slots // self.shape[1]
 
     @cached_property
     def ends(self) -> list[int]:
         """The slot behind the last token of each sequence."""
-        batch, length = self.shape
-        if self.rows is None:
-            return [length] * batch
-        slots = self.rows.source[: self.tokens]
-        ends = torch.zeros(batch, dtype=torch.int64, device=slots.device)
-        return ends.scatter_reduce_(0, slots // length, slots % length + 1, "amax").tolist()
+        last = self.slots % self.shape[1]
+        ends = torch.zeros(self.shape[0], dtype=torch.int64, device=last.device)
+        return ends.scatter_reduce_(0, self.sequence, last + 1, "amax").tolist()
 
     def attend(
         self,
