@@ -143,8 +143,8 @@ def evaluate(
 ) -> tuple[list[dict[str, Any]], list[Path]]:
     """Evaluate a run's newest checkpoint on test problems; returns each protocol's summary and results folder.
 
-    protocol: one of PROTOCOLS, or `all`: prompted, forced with both kinds of template where there is a path to force,
-    and neutral. kind: `both`, too.
+    protocol: one of PROTOCOLS, or `all`: prompted, forced where there is a path to force, and neutral. kind: of the
+    template, one of KINDS or `both`.
     What an interrupted call had decoded is kept; raises RefusedError where it was decoded with other settings. Under
     torchrun only the first process returns.
     """
@@ -167,7 +167,7 @@ def _evaluate(
     request = replace(request, run=run)  # looked for once: another run may become the newest meanwhile
     if protocol == "all" and read_run(run)["config"]["model"].get("router") == "fixed":
         names = ("prompted", "neutral")
-    kinds = KINDS if kind == "both" or protocol == "all" else (kind,)
+    kinds = KINDS if kind == "both" else (kind,)
     arms = [(name, each) for name in names for each in (kinds if name in FORCING else kinds[:1])]
     prepared = prepare(request, any(name in FORCING for name in names), note)
     strategies = len(prepared.layout.strategies)

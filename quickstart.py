@@ -42,7 +42,7 @@ def run_quickstart(out: Path, config: str, n: int, test: int) -> None:
     step(f"3/3  decoding {test} test mazes under every strategy, judging every output by the rules")
     with progress_bar("output") as advance:
         request = evaluations.Request(run, n=test)
-        summaries, folders = evaluations.evaluate(request, "all", "selection", note, advance)
+        summaries, folders = evaluations.evaluate(request, "all", "both", note, advance)
     for summary in summaries[:2]:
         print("\n".join(["", title(summary), table(summary), *template_lines(summary)]))
     print("\nIs the wanted strategy the one that the output follows? (chance: 20 %)")

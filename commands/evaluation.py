@@ -30,7 +30,10 @@ def evaluate(
     protocol: Annotated[
         str | None, typer.Option(help="prompted, forced, neutral, conflict or all; by default prompted.")
     ] = None,
-    template: Annotated[str, typer.Option(help="Kind of path template: selection, probability or both.")] = "selection",
+    template: Annotated[
+        str | None,
+        typer.Option(help="Kind of path template: selection, probability or both; by default selection, both for all."),
+    ] = None,
     n: Annotated[int, typer.Option("--n", help="Test problems, each under all five strategies.")] = 200,
     template_problems: TemplateProblems = 500,
     template_data: TemplateData = None,
@@ -58,6 +61,7 @@ def evaluate(
     if forced_path and protocol not in (None, "forced"):
         raise UsageError(f"--forced-path and --protocol {protocol} exclude each other")
     wanted = "forced" if forced_path else protocol or "prompted"
+    template = template or ("both" if wanted == "all" else "selection")
     request = evaluations.Request(run, data, n, template_data, template_problems, out, batch, device, depth, reading)
     with progress_bar("output") as advance:
         summaries, folders = evaluations.evaluate(request, wanted, template, note, advance)

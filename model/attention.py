@@ -2,7 +2,8 @@
 
 A window has one block, so its queries and keys always come from the same projections. A position outside the strategy
 field reads the positions outside the field up to itself, in its window. A field position reads the whole problem and
-the field up to itself.
+the field up to itself. A problem that is read as a whole (`Front`) shows itself to each of its positions too, but for
+<bos>: from its state alone comes the route of window 0, which is to be the same for all problems.
 
 Two ways to the same values. `tiled_attention` is for a CPU and windows of up to `LONGEST` slots: plain batched products
 over tiles of the scores that fit into a core's cache, with a derivative by hand, about twice as fast there as PyTorch's
@@ -27,16 +28,41 @@ SCORES = 2**19  # of a tile, over all heads of some sequences: 2 MB
 Slices = list[tuple[int, int]]
 
 
-def causal_mask(length: int, field: int, prompt: int, device: torch.device, reach: int | None = None) -> Tensor:
-    """What is added to scores, fp32 (T, T): 0 where a slot reads another, else -inf. The first `prompt` slots are
-    window 0, and the first `field` of them the strategy field. reach: a slot outside the field reads so many slots,
-    itself included, and no more."""
+@dataclass(frozen=True)
+class Front:
+    """The slots at the front of a pass: `field` of a strategy field, then the problem up to slot `prompt`.
+
+    whole: every slot of the problem but its first one reads all of it.
+    """
+
+    field: int = 0
+    prompt: int = 0
+    whole: bool = False
+
+    @property
+    def readers(self) -> int:
+        """Slots at the front among which some read ahead."""
+        return self.prompt if self.whole else self.field
+
+    def part(self, start: int, end: int) -> Front:
+        """What of it lies in the slots [start, end)."""
+        field, prompt = (max(0, min(slot, end) - start) for slot in (self.field, self.prompt))
+        return replace(self, field=field, prompt=prompt)
+
+
+NO_FRONT = Front()
+
+
+def causal_mask(length: int, front: Front, device: torch.device, reach: int | None = None) -> Tensor:
+    """What is added to scores, fp32 (T, T): 0 where a slot reads another, else -inf. reach: a slot reads so many slots,
+    itself included, and no more, if it is not one of those that read the whole problem."""
+    field = front.field
     slot = torch.arange(length, device=device)
     row, column = slot[:, None], slot
     reads = (column <= row) & ((column >= field) | (row < field))
     if reach is not None:
         reads &= (row - column < reach) | (row < field)
-    reads |= (row < field) & (column >= field) & (column < prompt)
+    reads |= (row < front.readers) & (row != field) & (column >= field) & (column < front.prompt)
     return torch.zeros(length, length, device=device).masked_fill_(~reads, -torch.inf)
 
 
@@ -59,15 +85,16 @@ class _Tile:
 _Part = tuple[_Tile, slice]  # a tile of a few sequences
 
 
-def _tiles(slices: Slices, field: int, prompt: int, reach: int | None) -> Iterator[_Tile]:
+def _tiles(slices: Slices, front: Front, reach: int | None) -> Iterator[_Tile]:
     for begin, stop in slices:
         if stop - begin <= WHOLE:
             yield _Tile(begin, stop, begin, stop, True)
             continue
         for start in range(begin, stop, TILE):
             end = min(start + TILE, stop)
-            first = begin if reach is None or start < field else max(begin, start - reach + 1)
-            yield _Tile(start, end, first, max(end, min(prompt, stop)) if start < field else end, False)
+            ahead = start < front.readers
+            first = begin if reach is None or ahead else max(begin, start - reach + 1)
+            yield _Tile(start, end, first, max(end, min(front.prompt, stop)) if ahead else end, False)
 
 
 def _parts(tiles: Iterable[_Tile], ends: list[int], heads: int) -> Iterator[_Part]:
@@ -143,37 +170,41 @@ def tiled_attention(
     slices: Slices,
     dtype: torch.dtype,
     ends: list[int],
-    field: int,
-    prompt: int,
+    front: Front,
     reach: int | None = None,
 ) -> Tensor:
     """Equation (1), from (B, T, 3 d) -> what each slot read, (B, T, d), in a number format for the products.
 
-    Queries and keys are rotated here. cos, sin: fp32 (T, d_h / 2). mask: of `causal_mask`, with the same field, prompt
+    Queries and keys are rotated here. cos, sin: fp32 (T, d_h / 2). mask: of `causal_mask`, with the same front
     and reach. ends: slots of each sequence; what those behind them read is of no use. Scores and softmax are fp32
     always.
     """
-    parts = list(_parts(_tiles(slices, field, prompt, reach), ends, heads))
+    parts = list(_parts(_tiles(slices, front, reach), ends, heads))
     return _TiledAttention.apply(qkv, cos, sin, mask, heads, parts, dtype)
 
 
 def fused_attention(
-    q: Tensor, k: Tensor, v: Tensor, slices: Slices, field: int, prompt: int, reach: int | None = None
+    q: Tensor, k: Tensor, v: Tensor, slices: Slices, front: Front = NO_FRONT, reach: int | None = None
 ) -> Tensor:
     """The same from rotated queries, keys and values, (B, H, T, d_h) each -> (B, T, d)."""
-    mixed = []
-    for start, end in slices:
-        if start == 0 and field:
-            mask = causal_mask(min(end, prompt), field, prompt, q.device)[:field]
-            keys, values = k[:, :, : len(mask.mT)], v[:, :, : len(mask.mT)]
-            mixed.append(F.scaled_dot_product_attention(q[:, :, :field], keys, values, attn_mask=mask.to(q.dtype)))
-            start = field
-        own_q, own_k, own_v = (part[:, :, start:end] for part in (q, k, v))
-        if reach is None or reach >= end - start:
-            mixed.append(F.scaled_dot_product_attention(own_q, own_k, own_v, is_causal=True))
+    attend, mixed = F.scaled_dot_product_attention, []
+    for begin, end in slices:
+        first = begin  # of the queries that read nothing ahead
+        if begin < front.readers:
+            first, last = min(end, front.readers), min(end, front.prompt)
+            mask = causal_mask(last, front, q.device)[:first]
+            mixed.append(attend(q[:, :, :first], k[:, :, :last], v[:, :, :last], attn_mask=mask.to(q.dtype)))
+            begin = min(end, front.field)
+        if first == end:
+            continue
+        # Queries from `begin` on, though some have their values by now: so the mask is one that PyTorch knows.
+        own_q, own_k, own_v = (part[:, :, begin:end] for part in (q, k, v))
+        if reach is None or reach >= end - begin:
+            read = attend(own_q, own_k, own_v, is_causal=True)
         else:
-            mask = causal_mask(end - start, 0, 0, q.device, reach).to(q.dtype)
-            mixed.append(F.scaled_dot_product_attention(own_q, own_k, own_v, attn_mask=mask))
+            mask = causal_mask(end - begin, NO_FRONT, q.device, reach).to(q.dtype)
+            read = attend(own_q, own_k, own_v, attn_mask=mask)
+        mixed.append(read[:, :, first - begin :])
     return torch.cat([part.transpose(1, 2).flatten(2) for part in mixed], 1)
 
 

@@ -47,6 +47,7 @@ class ModelConfig:
     router_norm: bool = False  # RMSNorm on the router's inputs, whose size grows with the states; the paper has none
     noise: float = 0.1  # standard deviation of the Gaussian on the router's logits, in training only
     prompt_embedding: bool = True  # a learned vector per prompt position, added to the token's
+    whole_problem: bool = False  # positions of the problem read all of it, not only what is before them; <bos> does not
     rope_base: float = 10000.0
     field_readers: str = "router"  # who reads the strategy field: the "router" alone, or "all" as ordinary tokens
     experts: int = 1  # feed-forward networks in each prelude and coda layer; of more than one a token takes `top`
@@ -97,6 +98,8 @@ class ModelConfig:
             for name in ("core_experts", "attention", "film", "inject", "capacity"):
                 if getattr(self, name) != getattr(ModelConfig, name):
                     raise UsageError(f'model.{name} is {getattr(self, name)}; that needs model.router = "fixed"')
+        if self.capacity < 1 and self.whole_problem:
+            raise UsageError("model.whole_problem and model.capacity below 1 exclude each other")
         if self.capacity < 1 and (self.attention != "full" or self.field_readers != "all"):
             raise UsageError('model.capacity below 1 needs model.attention = "full" and model.field_readers = "all"')
         return self

@@ -118,7 +118,7 @@ class FixedPath(Transformer):
         def fill(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             assert cache is not None
             cache.fill(k, v, torch.bincount(sequence[taken], minlength=span.shape[0]))
-            return fused_attention(q, k, v, slices, 0, 0)
+            return fused_attention(q, k, v, slices)
 
         attention = partial(part.attend, slices=slices, mix=fill if cache else None)
         x = kept.sort(h)

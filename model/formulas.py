@@ -158,9 +158,12 @@ def flops_per_sequence(
     hidden = config.hidden_field
     visible, windows = length - hidden, Windows(config.prompt, config.window, config.shift)
     outer, block = (active_block_parameters(config, experts) for experts in (config.experts, config.core_experts))
+    problem = config.prompt - hidden
     # A field that only the router reads reads the problem and itself.
-    field_pairs = attention_pairs([hidden]) + hidden * (config.prompt - hidden)
-    full = attention_pairs([visible])
+    field_pairs = attention_pairs([hidden]) + hidden * problem
+    # What the positions of a problem behind <bos> read ahead, if they do.
+    ahead = attention_pairs([max(0, problem - 2)]) if config.whole_problem else 0
+    full = attention_pairs([visible]) + ahead
     products = outer * (config.prelude * length + config.coda * visible) + config.vocabulary * d * behind
     pairs = config.prelude * (full + field_pairs) + config.coda * full
     for level in range(1, depth + 1):
@@ -176,9 +179,12 @@ def flops_per_sequence(
             continue
         products += block * length
         if config.attention == "windows":
-            pairs += core_attention_pairs(windows, length, level)
+            pairs += core_attention_pairs(windows, length, level) + ahead
         elif config.attention == "full":
             pairs += full + field_pairs
         else:
-            pairs += sum(min(slot, config.window) for slot in range(1, visible + 1)) + field_pairs
+            sliding = [min(slot, config.window) for slot in range(1, visible + 1)]
+            if config.whole_problem:
+                sliding[1:problem] = [problem] * (problem - 1)
+            pairs += sum(sliding) + field_pairs
     return Flops(2 * products, 4 * d * pairs)

@@ -89,7 +89,7 @@ class LibraryOfLayers(Transformer):
     ) -> Choice:
         """The routes that the windows of rows h (M, d) take at a depth."""
         batch, count = span.shape[0], len(windows.slices)
-        opening = torch.arange(batch, device=h.device) * span.shape[1] + span.hidden
+        opening = torch.arange(batch, device=h.device) * span.shape[1] + span.front.field
         opening = opening if span.rows is None else span.rows.place[opening]
         decay = self.config.summary_decay
         if self.kernels and state is None:

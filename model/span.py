@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lol_data.model.attention import (
+    Front,
     Slices,
     attend_cached,
     causal_mask,
@@ -40,18 +41,16 @@ class Span:
     """Which slots of B sequences a pass covers, and the means to compute them.
 
     rows: from the B * T slots to the rows of the states, the filling last; None: every slot has its row. shape: (B, T).
-    cos, sin: fp32 (T, d_h / 2), or (B, 1, T, d_h / 2), rotary angles of the slots' positions. hidden: slots at the
-    front of a strategy field that only the router reads (0 if there is none, or once they are cut off). prompt: slots
-    of window 0, the field's included. tile: see `Dispatch.of`. made: what a pass makes once, see `cast` and `mask`; its
-    parts share it.
+    cos, sin: fp32 (T, d_h / 2), or (B, 1, T, d_h / 2), rotary angles of the slots' positions. front: the slots of
+    window 0, first those of a strategy field that only the router reads. tile: see `Dispatch.of`. made: what a pass
+    makes once, see `cast` and `mask`; its parts share it.
     """
 
     rows: Dispatch | None
     shape: tuple[int, int]
     cos: Tensor
     sin: Tensor
-    hidden: int
-    prompt: int
+    front: Front
     heads: int
     ops: Ops
     matmul: torch.dtype
@@ -69,9 +68,9 @@ class Span:
 
     def mask(self, reach: int | None) -> Tensor:
         """See `causal_mask`, of these slots."""
-        key = self.shape[1], self.hidden, reach
+        key = self.shape[1], self.front, reach
         if key not in self.made:
-            self.made[key] = causal_mask(self.shape[1], self.hidden, self.prompt, self.cos.device, reach)
+            self.made[key] = causal_mask(self.shape[1], self.front, self.cos.device, reach)
         return self.made[key]
 
     @property
@@ -117,7 +116,7 @@ class Span:
         rows = rows or self.rows
         slots = (rows.unsort(qkv) if rows else qkv).view(*self.shape, -1)
         if cache is None and mix is None and in_tiles(slices, qkv.device):
-            given = self.heads, slices, self.matmul, self.ends, self.hidden, self.prompt, reach
+            given = self.heads, slices, self.matmul, self.ends, self.front, reach
             mixed = tiled_attention(slots, self.cos, self.sin, self.mask(reach), *given)
         else:
             q, k, v = self.ops.rotate(slots, self.cos, self.sin, self.heads, self.attention)
@@ -126,9 +125,9 @@ class Span:
             elif cache is not None and cache.length:
                 mixed = attend_cached(q, *cache.append(k, v), reach)
             else:
-                mixed = fused_attention(q, k, v, slices, self.hidden, self.prompt, reach)
+                mixed = fused_attention(q, k, v, slices, self.front, reach)
                 if cache is not None:
-                    cache.append(k[:, :, self.hidden :], v[:, :, self.hidden :])
+                    cache.append(k[:, :, self.front.field :], v[:, :, self.front.field :])
         mixed = mixed.flatten(0, 1).to(self.matmul)
         return rows.sort(mixed) if rows else mixed
 
@@ -153,9 +152,8 @@ class Span:
             kept.filling,
             kept.sizes,
         )
-        angles = self.cos[start:end], self.sin[start:end]
-        hidden = max(0, min(self.hidden, end) - start)
-        return kept, replace(self, rows=rows, shape=(batch, end - start), cos=angles[0], sin=angles[1], hidden=hidden)
+        cos, sin, front = self.cos[start:end], self.sin[start:end], self.front.part(start, end)
+        return kept, replace(self, rows=rows, shape=(batch, end - start), cos=cos, sin=sin, front=front)
 
     def choose(self, taken: Tensor) -> tuple[Dispatch, Span]:
         """The rows of some tokens, bool (N,), and the pass over them alone: each sequence's move together, K slots for

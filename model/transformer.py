@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lol_data.model.attention import Front
 from lol_data.model.config import ModelConfig
 from lol_data.model.grouped import Dispatch, linear
 from lol_data.model.kernels import Kernels
@@ -242,8 +243,7 @@ class Transformer(nn.Module):
             (batch, len(positions)),
             angles.cos(),
             angles.sin(),
-            field,
-            self.config.prompt,
+            Front(field, self.config.prompt, self.config.whole_problem),
             self.config.heads,
             self.ops,
             self.matmul_dtype,

@@ -42,6 +42,10 @@ def test_all_protocols_as_json(run, home, monkeypatch):
     assert code == 0
     names = [(s["protocol"], s.get("template", {}).get("kind")) for s in json.loads(out)["protocols"]]
     assert names == [("prompted", None), ("forced", "selection"), ("forced", "probability"), ("neutral", None)]
+    code, out, _ = run("eval", "--protocol", "all", "--template", "probability", "--n", 5, "--json")
+    assert code == 0
+    kinds = [(s["protocol"], s.get("template", {}).get("kind")) for s in json.loads(out)["protocols"]]
+    assert kinds == [names[0], names[2], names[3]]
 
 
 def test_a_finished_run_is_not_overwritten_and_resumes_to_itself(run, home, monkeypatch):

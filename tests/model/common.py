@@ -64,6 +64,7 @@ ROUTERS = [
     {"summary_decay": 0.5},
     {"summary_decay": 0.0},
     {"router_norm": True},
+    {"whole_problem": True},
 ]
 
 
@@ -77,6 +78,9 @@ def reference(model, tokens, depth=None, ids=None, gates=None):
     field = (positions >= config.prompt - config.field) & (positions < config.prompt)
     causal = positions[:, None] >= positions
     outside_reads_no_field = ~field | field[:, None]
+    problem = positions < config.prompt - config.field
+    if config.whole_problem:
+        causal |= problem[:, None] & problem & (positions[:, None] > 0)
     visible = causal & outside_reads_no_field
 
     def norm(h, scale, offset=0.0):

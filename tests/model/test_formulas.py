@@ -173,14 +173,23 @@ def test_flops_are_those_that_torch_counts(shape, depth):
 
 
 @pytest.mark.parametrize("depth", [1, 4])
-def test_attention_flops_are_four_widths_a_pair_of_the_masks(depth):
-    config, length = random_model(prelude=2, coda=1).config, P + 3 * W + 1
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("attention", ["windows", "sliding", "full"])
+def test_attention_flops_are_four_widths_a_pair_of_the_masks(depth, whole, attention):
+    router = {"router": "shared" if attention == "windows" else "fixed"}
+    config = random_model(prelude=2, coda=1, whole_problem=whole, attention=attention, **router).config
+    length = P + 3 * W + 1
     positions = np.arange(length)
     field = (positions >= P - FIELD) & (positions < P)
-    visible = (positions[:, None] >= positions) & (~field | field[:, None])
+    allowed = ~field | field[:, None]
+    problem = positions < P - FIELD
+    ahead = whole & problem[:, None] & problem & (positions[:, None] > 0)
+    visible = ((positions[:, None] >= positions) | ahead) & allowed
     pairs = 2 * visible.sum() + visible[~field].sum()  # nothing of the field is computed behind the core
     windows = Windows(P, W, config.shift)
     for level in range(1, depth + 1):
         number = np.array([windows.index(i, level) for i in positions])
-        pairs += (visible & (number[:, None] == number)).sum()
+        near = (positions[:, None] - positions < W + FIELD * ~problem[:, None] * problem) | field[:, None] | ahead
+        reach = {"windows": number[:, None] == number, "sliding": near, "full": True}
+        pairs += (visible & reach[attention]).sum()
     assert flops_per_sequence(config, length, depth).attention == 4 * config.width * pairs
