@@ -25,6 +25,7 @@ FACTORS = {
     # what a window sees
     "window-32": ("model.window=32", "model.shift=16"),
     "window-128": ("model.window=128", "model.shift=64"),
+    "whole-problem": ("model.whole_problem=true",),
     # the router
     "per-depth": ("model.router=per_depth",),
     "router-norm": ("model.router_norm=true",),

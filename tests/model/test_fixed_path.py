@@ -29,6 +29,7 @@ RIVALS = {
     "full": FULL,
     "sliding": {**OPEN, "attention": "sliding"},
     "sliding, field hidden": {"router": "fixed", "attention": "sliding"},
+    "sliding, whole problem": {**OPEN, "attention": "sliding", "whole_problem": True},
     "shifted": {**OPEN, "blocks": 4},
     "library on one path": {**OPEN, "blocks": 2},
     "loop": {**FULL, "blocks": 2, "film": "block", "inject": True},
@@ -59,9 +60,11 @@ def plain(model, tokens):
     place = torch.arange(n)
     hidden = config.field_readers == "router"
     field = (place >= config.prompt - config.field) & (place < config.prompt) & hidden
-    sees = (place[:, None] >= place) & (~field | field[:, None])
+    problem = place < config.prompt - config.field * hidden
+    ahead = problem[:, None] & problem & (place[:, None] > 0) & config.whole_problem
+    sees = ((place[:, None] >= place) | ahead) & (~field | field[:, None])
     order = place - config.field * (place >= config.prompt) if hidden else place  # slots, the field left out
-    near = (order[:, None] - order < config.window) | field[:, None]
+    near = (order[:, None] - order < config.window) | field[:, None] | ahead
 
     def norm(h, scale, offset=0.0):
         return h / (h.square().mean(-1, keepdim=True) + 1e-6).sqrt() * scale + offset
@@ -372,6 +375,7 @@ def test_a_fixed_path_cannot_be_forced():
         ({"capacity": 0.0}, "model.capacity is 0.0; it must be more than 0 and at most 1"),
         ({"capacity": float("nan")}, "model.capacity is nan"),
         ({"capacity": 0.5}, "needs model.attention"),
+        ({"capacity": 0.5, "whole_problem": True}, "exclude each other"),
         ({"experts": 2, "top": 3}, "model.experts is 2; a token takes model.top = 3 of them"),
         ({"attention": "none"}, 'model.attention is "none"; use windows, sliding, full'),
         ({"depth_dropout": 1.0}, "model.depth_dropout is 1.0"),
