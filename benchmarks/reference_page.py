@@ -17,16 +17,17 @@ from typing import Any
 from common import markdown
 
 from lol_data.errors import LolDataError, UsageError
+from lol_data.evaluators.summary import shown_rates
 from lol_data.training.run_folder import LENGTHS, METRICS, read_run
 
-RATES = ("adherence", "legality", "answer", "joint")
 LAST = 100  # steps behind a training loss
 
 
 def rates_table(summary: dict[str, Any]) -> list[str]:
     """The rates of one protocol, strategy by strategy, per cent with 95 % intervals."""
+    rates = shown_rates(summary["overall"])
     rows = [*summary["strategies"].items(), ("all", summary["overall"])]
-    return markdown(["strategy", *RATES], ([name, *(_rate(found[rate]) for rate in RATES)] for name, found in rows))
+    return markdown(["strategy", *rates], ([name, *(_rate(found[rate]) for rate in rates)] for name, found in rows))
 
 
 def _rate(rate: dict[str, Any]) -> str:

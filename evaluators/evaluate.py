@@ -17,6 +17,7 @@ from lol_data.errors import LolDataError
 from lol_data.evaluators.maze_rules import judge_mazes
 from lol_data.evaluators.parts import Parts
 from lol_data.evaluators.protocols import FORCING, NO_BLOCK, Outputs, decode, silent
+from lol_data.evaluators.sudoku_format import NO_FORMAT, sudoku_formats
 from lol_data.evaluators.sudoku_rules import judge_sudokus
 from lol_data.evaluators.summary import SCHEMA_VERSION, conflict_matrix, summarise
 from lol_data.evaluators.templates import KINDS, PathStatistics, Template
@@ -28,6 +29,9 @@ from lol_data.tokenization.tasks import AnyLayout, Problems, layout_of
 
 SUMMARY, SAMPLES = "summary.json", "samples.parquet"
 JUDGES: dict[str, Callable[..., Verdicts]] = {"maze": judge_mazes, "sudoku": judge_sudokus}
+FORMATS: dict[str, Callable[[Ragged], NDArray[np.uint8]]] = {
+    "sudoku": sudoku_formats
+}  # where strategies look different
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ def evaluate(
         paths.refuse_scores_on(problems, layout)
         template = paths.template(kind)
     outputs = decode(model, problems, protocol, template, batch, progress, parts)
-    verdicts, samples = judge(layout, problems, outputs)
+    verdicts, formats, samples = judge(layout, problems, outputs)
     fell_back = template.fell_back(outputs.asked, outputs.last_windows) if template else None
     summary: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
@@ -75,7 +79,7 @@ def evaluate(
     }
     if template is not None and paths is not None:
         summary["template"] = about_template(template, paths, verdicts.strategies)
-    summary.update(summarise(verdicts, fell_back, outputs.rows))
+    summary.update(summarise(verdicts, fell_back, outputs.rows, formats=formats))
     if protocol == "conflict":
         summary["matrix"] = conflict_matrix(verdicts, outputs.field)
     if fell_back is not None:
@@ -83,9 +87,13 @@ def evaluate(
     return Result(summary, samples)
 
 
-def judge(layout: AnyLayout, problems: Problems, outputs: Outputs) -> tuple[Verdicts, pa.Table]:
-    """The verdicts on outputs, and a table with a row for each: what was asked, what was said, what is said of it."""
+def judge(
+    layout: AnyLayout, problems: Problems, outputs: Outputs
+) -> tuple[Verdicts, NDArray[np.uint8] | None, pa.Table]:
+    """The verdicts on M outputs; the strategy that each trace is written like, uint8 (M,), where the task has such
+    formats; and a table with a row for each: what was asked, what was said, what is said of it."""
     parsed = layout.parse(outputs.tokens)
+    formats = FORMATS[layout.task](parsed.traces) if layout.task in FORMATS else None
     judges = JUDGES[layout.task]
     verdicts = judges(problems, outputs.rows, outputs.asked, parsed.traces, parsed.answers, parsed.reason)
     names = pa.array([*layout.strategies, "neutral"])
@@ -103,7 +111,10 @@ def judge(layout: AnyLayout, problems: Problems, outputs: Outputs) -> tuple[Verd
     judged = verdicts.table()
     for name, column in zip(judged.column_names, judged.columns, strict=True):
         table = table.append_column(name, column)
-    return verdicts, table
+    if formats is not None:
+        named = pa.array(formats.astype(np.int8), mask=formats == NO_FORMAT)
+        table = table.append_column("format", pa.DictionaryArray.from_arrays(named, list(layout.strategies)))
+    return verdicts, formats, table
 
 
 def about_template(template: Template, paths: PathStatistics, strategies: tuple[str, ...]) -> dict[str, Any]:

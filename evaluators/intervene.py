@@ -14,7 +14,7 @@ from lol_data.evaluators.intervals import holm, paired
 from lol_data.evaluators.interventions import GROUPS, make_arms
 from lol_data.evaluators.parts import Parts
 from lol_data.evaluators.protocols import NO_BLOCK, Outputs, decode_requests, window_starts
-from lol_data.evaluators.summary import APART, RATES, SCHEMA_VERSION, summarise
+from lol_data.evaluators.summary import APART, RATES, SCHEMA_VERSION, shown_rates, summarise
 from lol_data.evaluators.templates import KINDS, PathStatistics
 from lol_data.evaluators.verdicts import Verdicts
 from lol_data.model.transformer import Transformer
@@ -70,11 +70,11 @@ def intervene(
     for arm in arms:
         requests = arm.requests(problems.id, strategies, field == "prompted")
         outputs = decode_requests(model, problems, requests, arm.paths, batch, tick, parts_of(arm.name))
-        verdicts, table = judge(layout, problems, outputs)
+        verdicts, formats, table = judge(layout, problems, outputs)
         known[arm.name] = outputs, verdicts
         fell_back = template.fell_back(outputs.asked, outputs.last_windows) if arm.paths else None
         about: dict[str, Any] = {"group": arm.group, "reference": arm.reference or None}
-        about.update(summarise(verdicts, fell_back, outputs.rows))
+        about.update(summarise(verdicts, fell_back, outputs.rows, formats=formats))
         if arm.renamed:
             named = verdicts.identified >> outputs.field.clip(NEUTRAL_FIELD + 1).astype(np.uint8) & 1
             about["follows_field"] = float(named.mean()) if len(named) else None
@@ -160,13 +160,14 @@ def _adjust(arms: dict[str, Any]) -> None:
 
 def intervention_table(summary: dict[str, Any]) -> str:
     """Every arm's rates, its difference from its reference, and where it parts from it, as lines of text."""
+    shown = shown_rates(next(iter(summary["arms"].values()))["overall"])
     head = (
-        f"{'arm':<20}" + "".join(f"{name:>11}" for name in APART) + f"  {'against':<9}{'adherence':^22}"
+        f"{'arm':<20}" + "".join(f"{name:>11}" for name in shown) + f"  {'against':<9}{'adherence':^22}"
         f"{'joint':^22}{'p (Holm)':>9}{'same':>6}{'token':>7}  place"
     )
     lines = [head, "-" * len(head)]
     for name, about in summary["arms"].items():
-        rates = "".join(f"{100 * about['overall'][rate]['rate']:>11.1f}" for rate in APART)
+        rates = "".join(f"{100 * about['overall'][rate]['rate']:>11.1f}" for rate in shown)
         line = f"{name:<20}{rates}"
         if about["reference"]:
             differences = [about["paired"][rate]["overall"] for rate in ("adherence", "joint")]

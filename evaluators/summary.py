@@ -27,11 +27,13 @@ APART = ("adherence", "legality", "answer", "joint")
 
 @dataclass(frozen=True)
 class _Counted:
-    """Outputs to be counted. weight: how many each stands for, int (M,); problems: that each is about, int (M,)."""
+    """Outputs to be counted. weight: how many each stands for, problems: that each is about, formats: the
+    strategy that each is written like, int (M,) each."""
 
     verdicts: Verdicts
     weight: NDArray[np.integer] | None
     problems: NDArray[np.integer] | None
+    formats: NDArray[np.integer] | None = None
 
     def count(self, mask: NDArray[np.bool_]) -> int:
         """Outputs of a mask, bool (M,)."""
@@ -49,16 +51,18 @@ def summarise(
     fell_back: NDArray[np.bool_] | None = None,
     problems: NDArray[np.integer] | None = None,
     weight: NDArray[np.integer] | None = None,
+    formats: NDArray[np.integer] | None = None,
 ) -> dict[str, Any]:
     """Rates per strategy asked for and overall, and the confusion matrix.
 
     fell_back: bool (M,), outputs that used an unsupported template cell, for forced paths: rates then come apart for
     those that stayed in supported cells and those that did not. problems: int (M,), the problem of each output, where
-    one may have several: see `clustered`. weight: int (M,), how many outputs each stands for. The confusion matrix
+    one may have several: see `clustered`. weight: int (M,), how many outputs each stands for. formats: int (M,), the
+    strategy that each is written like, any other number for none; there is a rate `format` then. The confusion matrix
     counts, per strategy asked for, what was identified: one strategy, "none", or "ambiguous" when several fit at once.
     """
     groups = {name: verdicts.asked == code for code, name in enumerate(verdicts.strategies)}
-    counted = _Counted(verdicts, weight, problems)
+    counted = _Counted(verdicts, weight, problems, formats)
     return {
         "strategies": {name: _rates(counted, group, fell_back) for name, group in groups.items()},
         "overall": _rates(counted, np.ones(len(verdicts), bool), fell_back),
@@ -103,6 +107,8 @@ def conflict_matrix(verdicts: Verdicts, field: NDArray[np.integer]) -> dict[str,
 def _rates(counted: _Counted, group: NDArray[np.bool_], fell_back: NDArray[np.bool_] | None) -> dict[str, Any]:
     rates = _plain_rates(counted, group, RATES)
     n = rates["n"]
+    if counted.formats is not None:
+        rates["format"] = counted.rate(counted.formats == counted.verdicts.asked, group)
     rates["unparsable"] = counted.rate(~counted.verdicts.parsed, group)
     if n:  # what a reader of the single rates could conclude about the joint one
         low, high = margin_bounds(*(rates[name]["rate"] for name in MARGINS))
@@ -119,6 +125,11 @@ def _plain_rates(counted: _Counted, group: NDArray[np.bool_], names: Iterable[st
     return {"n": counted.count(group), **rates}
 
 
+def shown_rates(rates: dict[str, Any]) -> tuple[str, ...]:
+    """The rates that a table shows, `format` among them where there is one."""
+    return ("format", *APART) if "format" in rates else APART
+
+
 def percent(rate: dict[str, Any]) -> str:
     """Such as " 97.5 [94.9- 98.8]": a rate and its interval, in per cent, always equally wide."""
     value = "    -" if rate["rate"] is None else f"{100 * rate['rate']:5.1f}"
@@ -127,7 +138,7 @@ def percent(rate: dict[str, Any]) -> str:
 
 def table(summary: dict[str, Any]) -> str:
     """One protocol's rates as lines of text."""
-    columns = APART
+    columns = shown_rates(summary["overall"])
     head = f"{'strategy':<18}{'n':>6}  " + "  ".join(f"{name:^18}" for name in columns)
     lines = [head, "-" * len(head)]
     for name, rates in [*summary["strategies"].items(), ("all", summary["overall"])]:

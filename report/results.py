@@ -15,13 +15,17 @@ def result_section(material: Material) -> Section:
     """Rates of all protocols side by side, then one by one."""
     summaries = {result.name: result.summary for result in material.results}
     strategies = len(next(iter(summaries.values()))["strategies"])
+    looks = ["format"] if all("format" in each["overall"] for each in summaries.values()) else []
     html = note(
         "Per cent with 95 % Wilson intervals; every output is decoded greedily and judged by the rules alone.",
         f"Adherent: it follows the strategy asked for, by chance one in {strategies}.",
         "Joint: adherent, legal, complete, and the right answer at once.",
+        "Format: its steps are written like those of the strategy asked for, whether its rules allow them or not."
+        if looks
+        else "",
     )
     if len(summaries) > 1:
-        both = (tables.comparison_table(summaries, rate) for rate in ("adherence", "joint"))
+        both = (tables.comparison_table(summaries, rate) for rate in (*looks, "adherence", "joint"))
         html += f'<div class="pair rates">{"".join(f"<div>{each}</div>" for each in both)}</div>\n'
     for name, summary in summaries.items():
         html += f"<h3>{escape(name)} {_n(summary)}</h3>\n" + tables.result_table(summary) + _template_note(summary)

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-RATES = ("adherence", "legality", "completeness", "answer", "joint")
+from lol_data.evaluators.summary import shown_rates
+
+RATES = ("format", "adherence", "legality", "completeness", "answer", "joint")
 Rate = dict[str, Any]
 
 
@@ -120,7 +122,8 @@ def conflict_table(summary: dict[str, Any]) -> str:
 
 def intervention_table(summary: dict[str, Any]) -> str:
     """Every arm's rates, its paired difference from its reference, and where outputs and paths part."""
-    head = ["arm", "adherence", "legality", "answer", "joint", "against", "Δ adherence", "Δ joint", "p", "same output"]
+    shown = shown_rates(next(iter(summary["arms"].values()))["overall"])
+    head = ["arm", *shown, "against", "Δ adherence", "Δ joint", "p", "same output"]
     head += ["first differing token", "paths part at"]
     rows, group = [], ""
     for name, arm in summary["arms"].items():
@@ -128,7 +131,7 @@ def intervention_table(summary: dict[str, Any]) -> str:
         if arm.get("group", "") != group:
             group = arm["group"]
             label = f'<span class="group">{escape(group)}</span>{label}'
-        row = [label, *(rate_cell(arm["overall"][rate]) for rate in ("adherence", "legality", "answer", "joint"))]
+        row = [label, *(rate_cell(arm["overall"][rate]) for rate in shown)]
         reference = arm.get("reference")
         if not reference:
             rows.append([*row, *[""] * 7])

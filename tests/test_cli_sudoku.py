@@ -2,10 +2,14 @@
 
 import json
 
+import polars as pl
 import pytest
 
 TINY = ["width=16", "heads=2", "hidden=32", "prelude=1", "blocks=3", "depth=2", "coda=1"]
 TINY = [f"--set=model.{item}" for item in TINY] + ["--set=train.batch=8", "--set=train.steps=2"]
+
+
+ALL_RATES = ["format", "adherence", "legality", "answer", "joint"]
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +69,10 @@ def test_train_and_forced_path(run, home):
     assert code == 0
     summary = json.loads(out)
     assert summary["task"] == "sudoku" and summary["strategies"]["propagation"]["n"] == 2
+    samples = pl.read_parquet("runs/s/eval/forced-selection/samples.parquet")
+    looks = (samples["format"] == samples["asked"]).fill_null(False)
+    assert summary["overall"]["format"]["rate"] == looks.mean()
+    code, out, _ = run("eval", "--run", "runs/s", "--n", 2)
+    assert code == 0 and out.splitlines()[1].split() == ["strategy", "n", *ALL_RATES]
+    code, out, _ = run("intervene", "--run", "runs/s", "--n", 1, "--arms", "ids-gates")
+    assert code == 0 and next(line for line in out.splitlines() if line.startswith("arm")).split()[1:6] == ALL_RATES

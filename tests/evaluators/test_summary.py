@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lol_data.evaluators.intervals import wilson
-from lol_data.evaluators.summary import conflict_matrix, conflict_table, percent, summarise, table
+from lol_data.evaluators.summary import APART, conflict_matrix, conflict_table, percent, summarise, table
 from lol_data.evaluators.verdicts import Verdicts
 from lol_data.mazes import MAZE_STRATEGIES
 
@@ -142,6 +142,16 @@ def test_the_table_has_a_line_a_strategy_and_columns_that_line_up(verdicts):
     assert [line.split()[0] for line in lines[2:]] == [*MAZE_STRATEGIES, "all"]
     assert len({len(line) for line in lines}) == 1
     assert "50.0 [15.0- 85.0]" in lines[2]
+
+
+def test_looks_are_a_rate_of_their_own_where_there_are_any(verdicts):
+    looks = np.where(np.arange(7) < 3, verdicts.asked, 255)
+    summary = summarise(verdicts, formats=looks)
+    assert summary["overall"]["format"] == wilson(3, 7)
+    found = summary["strategies"]["bfs"]
+    assert found["format"] == wilson(int((looks == 0).sum()), found["n"])
+    assert table(summary).splitlines()[0].split() == ["strategy", "n", "format", *APART]
+    assert "format" not in summarise(verdicts)["overall"] and "format" not in table(summarise(verdicts))
 
 
 def test_percentages_are_equally_wide():

@@ -79,7 +79,7 @@ def make_run(run, dataset, protocols=("prompted", "forced-selection"), n=8, metr
     for name in protocols:
         protocol = name.split("-")[0]
         outputs = make_outputs(layout, test, protocol)
-        verdicts, table = judge(layout, layout.problems(test), outputs)
+        verdicts, formats, table = judge(layout, layout.problems(test), outputs)
         summary = {"protocol": protocol, **layout.about, "n": len(test), "checkpoint": "step-00000030"}
         summary["decoding"] = {"cut": 3}
         fell_back = None
@@ -89,7 +89,7 @@ def make_run(run, dataset, protocols=("prompted", "forced-selection"), n=8, metr
             own = dict.fromkeys(layout.strategies, 0.5)
             summary["template"] = {"kind": "selection", "agreement_with_own_paths": own, "kinds_agree": 0.9, "ids": ids}
             table = table.append_column("fell_back", pa.array(fell_back))
-        save(run / "eval" / name, {**summary, **summarise(verdicts, fell_back)}, table)
+        save(run / "eval" / name, {**summary, **summarise(verdicts, fell_back, formats=formats)}, table)
     return run, test
 
 
