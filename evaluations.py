@@ -29,7 +29,7 @@ from lol_data.shards.reader import Dataset
 from lol_data.tokenization.tasks import AnyLayout, Problems, layout_for
 from lol_data.training.config import RunConfig
 from lol_data.training.machine import pick_device
-from lol_data.training.run_folder import MADE_BY, load_trained, read_run
+from lol_data.training.run_folder import load_trained, own_data, read_run
 
 TEMPLATES, SCORES = "validation", "test"  # the splits that templates and scores come from; there is no other choice
 Progress = Callable[[int, int], None]
@@ -99,9 +99,7 @@ def prepare(request: Request, templates: bool, note: Note) -> Prepared:
     run = _run(request)
     about_run = read_run(run)
     own_path = Path(about_run["data"]["path"])
-    if request.data is None and MADE_BY in about_run and not own_path.exists():
-        raise UsageError(f"{own_path}, the data set of {run}, is not here; make it: {about_run[MADE_BY]}")
-    dataset = find_dataset(request.data or own_path, note)
+    dataset = find_dataset(request.data or own_data(run, about_run), note)
     layout = _layout(run, about_run, dataset, note)
     model, checkpoint = load_trained(run, layout, pick_device(request.device), note)
     if templates and model.config.router == "fixed":

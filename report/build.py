@@ -15,12 +15,12 @@ from lol_data.ragged import Ragged
 from lol_data.report.material import EVAL, Result, read_material
 from lol_data.report.page import report_page
 from lol_data.report.plots import library
-from lol_data.shards.reader import Dataset, open_dataset
+from lol_data.shards.reader import open_dataset
 from lol_data.tokenization.layout import NEUTRAL_FIELD
 from lol_data.tokenization.tasks import Traced
 from lol_data.training.config import RunConfig
 from lol_data.training.machine import pick_device
-from lol_data.training.run_folder import load_trained, read_run
+from lol_data.training.run_folder import load_trained, own_data, read_run
 
 REPORT = "report.html"
 FREE = ("prompted", "neutral")  # protocols in which the router chooses
@@ -44,7 +44,7 @@ def diagnose_run(
         if value < 1:
             raise UsageError(f"{name} is {value}; it must be 1 or more")
     about = read_run(run)
-    dataset = _dataset(about, data)
+    dataset = open_dataset(data or own_data(run, about))
     layout = dataset_layout(dataset, RunConfig.from_json(about["config"]).strategy_field)
     model, checkpoint = load_trained(run, layout, pick_device(device), note)
     if not isinstance(model, LibraryOfLayers):
@@ -72,7 +72,7 @@ def report_run(run: Path, data: Path | None, out: Path | None, note: Callable[[s
     material = read_material(run)
     if material.diagnostics is None:
         note(f"{run} has no diagnostics yet, the report goes without: lol-data diagnose {run}")
-    dataset = _dataset(material.about, data)
+    dataset = open_dataset(data or own_data(run, material.about))
     summaries = [*(result.summary for result in material.results), *material.interventions.values()]
     wanted = max(int(summary.get("n", 0)) for summary in summaries)
     page = report_page(material, dataset.read_split("test", wanted))
@@ -82,10 +82,6 @@ def report_run(run: Path, data: Path | None, out: Path | None, note: Callable[[s
     except OSError as error:
         raise LolDataError(f"{out}: cannot be written: {error.strerror}") from error
     return out
-
-
-def _dataset(about: dict[str, Any], data: Path | None) -> Dataset:
-    return open_dataset(data or Path(about["data"]["path"]))
 
 
 def _decoded(result: Result, test: Traced, strategies: tuple[str, ...]) -> Sequences | None:

@@ -87,6 +87,14 @@ def read_run(run: Path) -> dict[str, Any]:
     return about
 
 
+def own_data(run: Path, about: dict[str, Any]) -> Path:
+    """Where the data set of a run lies, about: its run.json. Raises UsageError where a published run's is not there."""
+    path = Path(about["data"]["path"])
+    if MADE_BY in about and not path.exists():
+        raise UsageError(f"{path}, the data set of {run}, is not here; make it: {about[MADE_BY]}")
+    return path
+
+
 def load_trained(run: Path, layout: AnyLayout, device: torch.device, say=print) -> tuple[Transformer, Path]:
     """The model of a run's newest good checkpoint, in evaluation mode and fp32, and the checkpoint's folder."""
     config = RunConfig.from_json(read_run(run)["config"])

@@ -90,6 +90,7 @@ def test_the_page_is_well_formed_and_needs_no_network(maze_page):
 
 def test_the_page_says_what_the_summaries_say(maze_run, maze_page):
     run, _ = maze_run
+    assert "Format:" not in maze_page and ">format</th>" not in maze_page
     text = " ".join(" ".join(Page(maze_page).text).split())
     for result in read_material(run).results:
         for found in (*result.summary["strategies"].values(), result.summary["overall"]):
@@ -222,6 +223,8 @@ def test_a_page_of_sudokus(tmp_path):
     )
     sample = next(sample for sample in data["samples"] if sample["asked"] == "propagation" and sample["joint"])
     assert [2] in sample["steps"] and sample["answer"] == data["boards"][str(sample["id"])]["right"]
+    assert "Format: its steps are written like" in text
+    assert text.count(">format</th>") == 1 + len(read_material(run).results)
 
 
 def test_a_page_that_would_be_too_large_gets_fewer_outputs(maze_run, maze_page, monkeypatch):

@@ -71,6 +71,8 @@ def test_it_is_evaluated_where_its_command_was_run(trained, tmp_path, monkeypatc
     request = Request(home / "tiny", n=3, template_problems=4, device="cpu", out=tmp_path / "out")
     with pytest.raises(UsageError, match=r"datasets/tiny-\w{6}, the data set of .*make it: lol-data gen-maze --n 200"):
         evaluations.evaluate(request, "forced", "selection", silent, lambda done, total: None)
+    looked = CliRunner().invoke(app, ["diagnose", str(home / "tiny")])
+    assert "make it: lol-data gen-maze --n 200" in str(looked.exception)
     made = CliRunner().invoke(app, shlex.split(found["made_by"])[1:])
     assert made.exit_code == 0, made.output
     (made_set,) = Path("datasets").iterdir()
