@@ -29,9 +29,8 @@ from lol_data.tokenization.tasks import AnyLayout, Problems, layout_of
 
 SUMMARY, SAMPLES = "summary.json", "samples.parquet"
 JUDGES: dict[str, Callable[..., Verdicts]] = {"maze": judge_mazes, "sudoku": judge_sudokus}
-FORMATS: dict[str, Callable[[Ragged], NDArray[np.uint8]]] = {
-    "sudoku": sudoku_formats
-}  # where strategies look different
+# Tasks whose strategies can be told apart by the look of their steps.
+FORMATS: dict[str, Callable[[Ragged], NDArray[np.uint8]]] = {"sudoku": sudoku_formats}
 
 
 @dataclass(frozen=True)
