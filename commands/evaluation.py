@@ -123,7 +123,8 @@ def intervene(
 def compare(
     paths: Annotated[list[Path], typer.Argument(help="Runs, their eval folders, or single evaluations; two or more.")],
     rate: Annotated[
-        list[str] | None, typer.Option(help="adherence, legality, answer or joint, may be repeated; by default all.")
+        list[str] | None,
+        typer.Option(help="adherence, legality, answer, joint, format; may be repeated; by default all."),
     ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Draw the runs' learning curves into this file: .svg, .png or .pdf.")
@@ -138,12 +139,12 @@ def compare(
     """
     from lol_data.evaluators.compare import compare as paired
     from lol_data.evaluators.compare import comparison_table
-    from lol_data.evaluators.summary import APART
+    from lol_data.evaluators.summary import APART, FORMAT
     from lol_data.report.curves import curve_table, is_run, plot_curves, read_curve, summary
 
-    rates = tuple(rate or APART)
-    if unknown := [name for name in rates if name not in APART]:
-        raise UsageError(f"--rate {unknown[0]}: use {', '.join(APART)}")
+    known = (FORMAT, *APART)
+    if unknown := [name for name in rate or () if name not in known]:
+        raise UsageError(f"--rate {unknown[0]}: use {', '.join(known)}")
     if len(paths) < 2:
         raise UsageError("compare takes two or more runs")
     curves = [read_curve(path) for path in paths if is_run(path)]
@@ -161,7 +162,7 @@ def compare(
                 raise
             note(f"{error}; only the curves are compared")
         else:
-            tables.append(comparison_table(result["pairs"][-1], rates))
+            tables.append(comparison_table(result["pairs"][-1], tuple(rate or ())))
     if plot is not None:
         plot_curves(curves, plot)
         tables.append(f"drawn in {plot}")

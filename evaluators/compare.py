@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from lol_data.errors import DamageError, RefusedError, UsageError
 from lol_data.evaluators.evaluate import SAMPLES, SUMMARY
 from lol_data.evaluators.intervals import paired
-from lol_data.evaluators.summary import APART, RATES, percent
+from lol_data.evaluators.summary import APART, FORMAT, RATES, percent
 
 ABOUT = ("task", "size", "content_hash")  # equal ids are equal problems only where these are equal
 
@@ -66,8 +66,11 @@ def compare(first: Path, second: Path) -> dict[str, Any]:
     return {"first": str(first), "second": str(second), "comparisons": comparisons}
 
 
-def comparison_table(result: dict[str, Any], rates: tuple[str, ...] = APART) -> str:
-    """Both sides' rates, their difference and McNemar's test as lines of text."""
+def comparison_table(result: dict[str, Any], rates: tuple[str, ...] = ()) -> str:
+    """Both sides' rates, all or those named, their difference and McNemar's test as lines of text.
+
+    Raises UsageError for a rate that these evaluations have not.
+    """
     lines = [f"A: {result['first']}", f"B: {result['second']}", ""]
     head = (
         f"{'strategy':<18}{'rate':<11}{'A':^20}{'B':^20}{'B - A':^24}"
@@ -77,7 +80,9 @@ def comparison_table(result: dict[str, Any], rates: tuple[str, ...] = APART) -> 
     for name, comparison in result["comparisons"].items():
         lines.append(f"{name}: {comparison['n']} samples, {100 * comparison['same_output']:.1f} % equal outputs")
         for strategy, values in [*comparison["strategies"].items(), ("all", comparison["overall"])]:
-            for rate in rates:
+            for rate in rates or values:
+                if rate not in values:
+                    raise UsageError(f"--rate {rate}: use {', '.join(values)}")
                 each = values[rate]
                 change, low, high = (100 * each["difference"][bound] for bound in ("rate", "low", "high"))
                 lines.append(
@@ -129,9 +134,13 @@ def _compare(first: Evaluation, second: Evaluation, where: str) -> dict[str, Any
     problems, asked = a["id"].to_numpy(), np.array(a["asked"].to_pylist())
     strategies = list(dict.fromkeys(asked.tolist()))
 
+    hits = {rate: (a[RATES[rate]].to_numpy(), b[RATES[rate]].to_numpy()) for rate in APART}
+    if all(FORMAT in each.column_names for each in (a, b)):
+        one, two = (np.array(each[FORMAT].to_pylist(), object) == asked for each in (a, b))
+        hits = {FORMAT: (one, two), **hits}
+
     def rates(group: np.ndarray) -> dict[str, Any]:
-        columns = {rate: (a[RATES[rate]].to_numpy()[group], b[RATES[rate]].to_numpy()[group]) for rate in APART}
-        return {rate: paired(one, two, problems[group]) for rate, (one, two) in columns.items()}
+        return {rate: paired(one[group], two[group], problems[group]) for rate, (one, two) in hits.items()}
 
     same = [one == two for one, two in zip(a["tokens"].to_pylist(), b["tokens"].to_pylist(), strict=True)]
     return {

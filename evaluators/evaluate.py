@@ -19,7 +19,7 @@ from lol_data.evaluators.parts import Parts
 from lol_data.evaluators.protocols import FORCING, NO_BLOCK, Outputs, decode, silent
 from lol_data.evaluators.sudoku_format import NO_FORMAT, sudoku_formats
 from lol_data.evaluators.sudoku_rules import judge_sudokus
-from lol_data.evaluators.summary import SCHEMA_VERSION, conflict_matrix, summarise
+from lol_data.evaluators.summary import FORMAT, SCHEMA_VERSION, conflict_matrix, summarise
 from lol_data.evaluators.templates import KINDS, PathStatistics, Template
 from lol_data.evaluators.verdicts import Verdicts
 from lol_data.files import whole_file, write_whole
@@ -112,7 +112,7 @@ def judge(
         table = table.append_column(name, column)
     if formats is not None:
         named = pa.array(formats.astype(np.int8), mask=formats == NO_FORMAT)
-        table = table.append_column("format", pa.DictionaryArray.from_arrays(named, list(layout.strategies)))
+        table = table.append_column(FORMAT, pa.DictionaryArray.from_arrays(named, list(layout.strategies)))
     return verdicts, formats, table
 
 

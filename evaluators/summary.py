@@ -23,6 +23,7 @@ RATES = {
 }
 MARGINS = ("adherence", "legality", "completeness", "answer")  # `joint` is all of these at once
 APART = ("adherence", "legality", "answer", "joint")
+FORMAT = "format"  # a rate, and the samples' column behind it, where strategies differ in look
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def _rates(counted: _Counted, group: NDArray[np.bool_], fell_back: NDArray[np.bo
     rates = _plain_rates(counted, group, RATES)
     n = rates["n"]
     if counted.formats is not None:
-        rates["format"] = counted.rate(counted.formats == counted.verdicts.asked, group)
+        rates[FORMAT] = counted.rate(counted.formats == counted.verdicts.asked, group)
     rates["unparsable"] = counted.rate(~counted.verdicts.parsed, group)
     if n:  # what a reader of the single rates could conclude about the joint one
         low, high = margin_bounds(*(rates[name]["rate"] for name in MARGINS))
@@ -127,7 +128,7 @@ def _plain_rates(counted: _Counted, group: NDArray[np.bool_], names: Iterable[st
 
 def shown_rates(rates: dict[str, Any]) -> tuple[str, ...]:
     """The rates that a table shows, `format` among them where there is one."""
-    return ("format", *APART) if "format" in rates else APART
+    return (FORMAT, *APART) if FORMAT in rates else APART
 
 
 def percent(rate: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
+from lol_data.evaluators.summary import FORMAT
 from lol_data.report import tables
 from lol_data.report.frame import Section, note
 from lol_data.report.material import Material
@@ -15,7 +16,7 @@ def result_section(material: Material) -> Section:
     """Rates of all protocols side by side, then one by one."""
     summaries = {result.name: result.summary for result in material.results}
     strategies = len(next(iter(summaries.values()))["strategies"])
-    looks = ["format"] if all("format" in each["overall"] for each in summaries.values()) else []
+    looks = [FORMAT] if all(FORMAT in each["overall"] for each in summaries.values()) else []
     html = note(
         "Per cent with 95 % Wilson intervals; every output is decoded greedily and judged by the rules alone.",
         f"Adherent: it follows the strategy asked for, by chance one in {strategies}.",

@@ -76,3 +76,10 @@ def test_train_and_forced_path(run, home):
     assert code == 0 and out.splitlines()[1].split() == ["strategy", "n", *ALL_RATES]
     code, out, _ = run("intervene", "--run", "runs/s", "--n", 1, "--arms", "ids-gates")
     assert code == 0 and next(line for line in out.splitlines() if line.startswith("arm")).split()[1:6] == ALL_RATES
+    pair = ["compare", "runs/s/eval/forced-selection", "runs/s/eval/prompted"]
+    code, out, _ = run(*pair, "--json")
+    assert code == 0
+    (compared,) = json.loads(out)["pairs"][0]["comparisons"].values()
+    assert compared["overall"]["format"]["first"]["rate"] == looks.mean()
+    code, out, _ = run(*pair, "--rate", "format")
+    assert code == 0 and "format" in out and "joint" not in out

@@ -81,6 +81,8 @@ def test_a_run_equals_itself(folders):
 
 def test_the_table_has_a_line_per_strategy_and_rate(folders):
     result = compare(folders / "one", folders / "two")
+    with pytest.raises(UsageError, match="--rate format: use adherence, legality, answer, joint"):
+        comparison_table(result, ("format",))
     lines = comparison_table(result, ("joint", "answer")).splitlines()
     body = [line.split()[:2] for line in lines[6:-1]]
     assert body == [[strategy, rate] for strategy in (*MAZE_STRATEGIES, "all") for rate in ("joint", "answer")]
