@@ -30,7 +30,7 @@ def training_section(material: Material) -> Section:
         html += note("Every token goes the same way through the layers: there is no router, and no path to force.")
     if model.get("field_readers") == "all":
         html += note("All layers read the strategy field as ordinary tokens.")
-    caption = f"{len(material.metrics):,} steps, {tokens:,} tokens."
+    caption = f"{material.metrics[-1]['step']:,} steps, {tokens:,} tokens."
     html += figure(plots.learning_curve(material.metrics), caption, wide=True)
     checked = [line for line in material.metrics if "validation_depths_taken" in line]
     if checked:
