@@ -34,6 +34,7 @@ from lol_data.model.config import ModelConfig
 from lol_data.model.formulas import count_parameters, flops_per_sequence
 from lol_data.shards.engines import default_workers
 from lol_data.shards.reader import open_dataset
+from lol_data.tokenization.tasks import Traced
 from lol_data.training.config import RunConfig, load_config
 from lol_data.training.data import Sequences
 from lol_data.training.schedule import capacity_at, depth_at
@@ -72,9 +73,10 @@ class Work:
     counts: np.ndarray
 
     @staticmethod
-    def of(arm: Arm, sequences: Sequences) -> Work:
-        """From the lengths of some sequences."""
+    def of(arm: Arm, traced: Traced) -> Work:
+        """From the lengths of the sequences of some problems."""
         config = arm.load()
+        sequences = Sequences.of(traced, config.strategy_field)
         shape = config.model_config(sequences.layout.vocabulary, sequences.layout.prompt_length)
         lengths, counts = np.unique(sequences.lengths(np.arange(len(sequences))), return_counts=True)
         return Work(config, shape, lengths, counts)
@@ -189,10 +191,10 @@ def main(arms: Sequence[Arm], folder: str, description: str) -> None:
     data = options.folder / "mazes"
     command("gen-maze", "--n", str(options.problems), "--size", "5", "--out", str(data))
     dataset = open_dataset(data)
-    sequences = Sequences.of(dataset.read_split("train", SAMPLE), arms[0].load().strategy_field)
-    budget = Work.of(arms[0], sequences).total(options.budget)
+    sample = dataset.read_split("train", SAMPLE)
+    budget = Work.of(arms[0], sample).total(options.budget)
     chosen = [arm for arm in arms if arm.name in options.only]
-    works = {arm.name: Work.of(arm, sequences) for arm in chosen}
+    works = {arm.name: Work.of(arm, sample) for arm in chosen}
     steps = {name: work.steps_for(budget) for name, work in works.items()}
     tasks = [(arm, seed) for seed in range(options.seeds) for arm in chosen]
     with ThreadPoolExecutor(default_workers()) as pool:
