@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lol_data.evaluators.sudoku_format import NO_FORMAT, sudoku_formats
@@ -52,6 +52,7 @@ def formats(*traces):
 
 
 @pytest.mark.parametrize("strategy", WRITTEN)
+@settings(deadline=None)  # the first call compiles
 @given(st.data())
 def test_steps_of_any_cells_and_digits_look_like_their_strategy(strategy, data):
     trace = [symbol for step in data.draw(WRITTEN[strategy]) for symbol in step]

@@ -58,10 +58,10 @@ def train(home, task, resume=False, settings=SETTINGS):
     return runs.train(home / task, None, home / f"{task}-run", resume, settings, "cpu", silent)
 
 
-def evaluate(home, run, data=None, protocol="forced"):
+def evaluate(home, run, data=None, protocol="forced", kind="selection"):
     folder = home / run
     request = evaluations.Request(folder, data, n=3, template_problems=4, batch=8, device="cpu")
-    return evaluations.evaluate(request, protocol, "selection", silent, lambda done, total: None)
+    return evaluations.evaluate(request, protocol, kind, silent, lambda done, total: None)
 
 
 def test_a_run_remembers_its_task_and_takes_its_windows(home):
@@ -103,7 +103,7 @@ def assert_judged(summary, folder, limit):
 
 def test_sudokus_are_decoded_under_every_protocol_and_judged(home, monkeypatch):
     monkeypatch.setattr(SudokuLayout, "longest_suffix", 50)
-    summaries, folders = evaluate(home, "sudoku-run", protocol="all")
+    summaries, folders = evaluate(home, "sudoku-run", protocol="all", kind="both")
     assert [folder.name for folder in folders] == ["prompted", "forced-selection", "forced-probability", "neutral"]
     for summary, folder in zip(summaries, folders, strict=True):
         assert_judged(summary, folder, 50)
