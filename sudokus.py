@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from lol_data.ragged import Ragged
 
 SUDOKU_STRATEGIES = ("naked_single", "hidden_single", "cross_hatching", "propagation", "backtracking")
+NAKED_SINGLE, HIDDEN_SINGLE, CROSS_HATCHING, PROPAGATION, BACKTRACKING = range(len(SUDOKU_STRATEGIES))
 CELLS = 81
 DIGIT, UNIT, WAVE, UNDO = 80, 90, 117, 118
 SYMBOLS = 119

@@ -78,11 +78,12 @@ def comparison_table(result: dict[str, Any], rates: tuple[str, ...] = ()) -> str
     )
     lines += [head, "-" * len(head)]
     for name, comparison in result["comparisons"].items():
+        shown = rates or tuple(comparison["overall"])
+        if unknown := [rate for rate in shown if rate not in comparison["overall"]]:
+            raise UsageError(f"--rate {unknown[0]}: use {', '.join(comparison['overall'])}")
         lines.append(f"{name}: {comparison['n']} samples, {100 * comparison['same_output']:.1f} % equal outputs")
         for strategy, values in [*comparison["strategies"].items(), ("all", comparison["overall"])]:
-            for rate in rates or values:
-                if rate not in values:
-                    raise UsageError(f"--rate {rate}: use {', '.join(values)}")
+            for rate in shown:
                 each = values[rate]
                 change, low, high = (100 * each["difference"][bound] for bound in ("rate", "low", "high"))
                 lines.append(

@@ -11,13 +11,23 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from lol_data.evaluators.sudoku_board import FIRST_BOX
 from lol_data.jit import njit
 from lol_data.ragged import Ragged
-from lol_data.sudokus import CELLS, DIGIT, SUDOKU_STRATEGIES, UNDO, UNIT, WAVE
+from lol_data.sudokus import (
+    BACKTRACKING,
+    CELLS,
+    CROSS_HATCHING,
+    DIGIT,
+    HIDDEN_SINGLE,
+    NAKED_SINGLE,
+    PROPAGATION,
+    UNDO,
+    UNIT,
+    WAVE,
+)
 
 NO_FORMAT = 255
-NAKED_SINGLE, HIDDEN_SINGLE, CROSS_HATCHING, PROPAGATION, BACKTRACKING = range(len(SUDOKU_STRATEGIES))
-BOX = UNIT + 18  # the first of the boxes
 
 
 def sudoku_formats(traces: Ragged) -> NDArray[np.uint8]:
@@ -56,7 +66,7 @@ def _format(trace):
             break
         undos += undo
         units += unit
-        boxes += unit and symbol >= BOX
+        boxes += unit and symbol >= UNIT + FIRST_BOX
         plain += not (undo or unit)
     if units:
         if plain or waves or undos:

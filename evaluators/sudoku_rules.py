@@ -18,10 +18,19 @@ from lol_data.evaluators.sudoku_reasons import ANSWER_OK, NONE, SUDOKU_ANSWER, S
 from lol_data.evaluators.verdicts import MIN_PREFIX, Verdicts, verdicts_of
 from lol_data.jit import njit
 from lol_data.ragged import Ragged
-from lol_data.sudokus import CELLS, SUDOKU_STRATEGIES, Sudokus, TracedSudokus
+from lol_data.sudokus import (
+    BACKTRACKING,
+    CELLS,
+    CROSS_HATCHING,
+    HIDDEN_SINGLE,
+    NAKED_SINGLE,
+    PROPAGATION,
+    SUDOKU_STRATEGIES,
+    Sudokus,
+    TracedSudokus,
+)
 from lol_data.tokenization.vocabulary import OK, PARSE_REASONS
 
-NAKED_SINGLE, HIDDEN_SINGLE, CROSS_HATCHING, PROPAGATION, BACKTRACKING = range(len(SUDOKU_STRATEGIES))
 # Per strategy, bit t: whatever its rule allows, that of strategy t allows too. A box is a unit.
 ALLOWED_BY = np.array([1, 2, 1 << HIDDEN_SINGLE | 1 << CROSS_HATCHING, 8, 16], np.uint8)
 

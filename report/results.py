@@ -17,14 +17,16 @@ def result_section(material: Material) -> Section:
     summaries = {result.name: result.summary for result in material.results}
     strategies = len(next(iter(summaries.values()))["strategies"])
     looks = [FORMAT] if all(FORMAT in each["overall"] for each in summaries.values()) else []
-    html = note(
+    says = [
         "Per cent with 95 % Wilson intervals; every output is decoded greedily and judged by the rules alone.",
         f"Adherent: it follows the strategy asked for, by chance one in {strategies}.",
         "Joint: adherent, legal, complete, and the right answer at once.",
-        "Format: its steps are written like those of the strategy asked for, whether its rules allow them or not."
-        if looks
-        else "",
-    )
+    ]
+    if looks:
+        says.append(
+            "Format: its steps are written like those of the strategy asked for, whether its rules allow it or not."
+        )
+    html = note(*says)
     if len(summaries) > 1:
         both = (tables.comparison_table(summaries, rate) for rate in (*looks, "adherence", "joint"))
         html += f'<div class="pair rates">{"".join(f"<div>{each}</div>" for each in both)}</div>\n'

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lol_data.evaluators.summary import shown_rates
+from lol_data.evaluators.summary import FORMAT, shown_rates
 
-RATES = ("format", "adherence", "legality", "completeness", "answer", "joint")
+RATES = (FORMAT, "adherence", "legality", "completeness", "answer", "joint")
 Rate = dict[str, Any]
 
 
