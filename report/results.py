@@ -24,7 +24,7 @@ def result_section(material: Material) -> Section:
     ]
     if looks:
         says.append(
-            "Format: its steps are written like those of the strategy asked for, whether its rules allow it or not."
+            "Format: its steps are written like those of the strategy asked for, whether its rules allow them or not."
         )
     html = note(*says)
     if len(summaries) > 1:
