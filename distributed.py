@@ -73,6 +73,11 @@ def is_first() -> bool:
     return number() == 0
 
 
+def only_first(speak: Callable[..., None]) -> Callable[..., None]:
+    """A function that speaks or shows progress, for the first process; one that does nothing for the others."""
+    return speak if is_first() else lambda *_: None
+
+
 def from_first(make: Callable[[], T]) -> T:
     """What `make` gives in the first process, alone to call it, for all; so is a LolDataError it raises."""
     if count() == 1:

@@ -90,10 +90,6 @@ def _run(request: Request) -> Path:
     return request.run or distributed.from_first(lambda: newest(RUNS, "run.json", "train one with: lol-data train"))
 
 
-def _silent(*_: Any) -> None:
-    pass
-
-
 def prepare(request: Request, templates: bool, note: Note) -> Prepared:
     """Load the model and read the problems. Raises UsageError; RefusedError for training problems."""
     run = _run(request)
@@ -152,8 +148,7 @@ def evaluate(
         raise UsageError(f"--template {kind}: use {', '.join(KINDS)} or both")
     request.validate()
     with distributed.processes():
-        if not distributed.is_first():
-            note = progress = _silent
+        note, progress = distributed.only_first(note), distributed.only_first(progress)
         return _evaluate(request, protocol, kind, note, progress)
 
 
@@ -205,8 +200,7 @@ def intervene(
         raise UsageError(f"--arms {unknown[0]}: use {', '.join(GROUPS)}")
     request.validate()
     with distributed.processes():
-        if not distributed.is_first():
-            note = progress = _silent
+        note, progress = distributed.only_first(note), distributed.only_first(progress)
         return _intervene(request, groups, kind, field, seed, note, progress)
 
 

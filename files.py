@@ -1,37 +1,40 @@
-"""Files that are there whole or not at all: both names before and after a crash hold whole files."""
+"""Files and folders that are there whole or not at all: both names before and after a crash hold whole ones."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 
 def draft_of(target: Path) -> Path:
-    """The name beside a file under which it is written."""
+    """The name beside a file or folder under which it is written."""
     return target.with_name(f".draft-{target.name}")
 
 
 @contextlib.contextmanager
-def whole_file(target: Path, draft: Path | None = None) -> Iterator[Path]:
-    """Another name to write under, by default one beside `target`; it becomes `target`, synced, when the block ends
-    well, and is gone when it does not. Raises OSError."""
+def whole(target: Path, draft: Path | None = None) -> Iterator[Path]:
+    """Another name to write a file or folder under, by default one beside `target`; it becomes `target`, synced, when
+    the block ends well, and is gone when it does not. A folder may replace an empty one only. Raises OSError."""
     draft = draft or draft_of(target)
     try:
         yield draft
+        for inside in draft.rglob("*"):
+            sync(inside)
         sync(draft)
         os.replace(draft, target)
         sync(target.parent)
     except BaseException:
         with contextlib.suppress(OSError):
-            draft.unlink()
+            shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
         raise
 
 
 def write_whole(target: Path, content: str) -> None:
     """Put a text into a file that way. Raises OSError."""
-    with whole_file(target) as draft:
+    with whole(target) as draft:
         draft.write_text(content, encoding="utf-8")
 
 

@@ -77,8 +77,7 @@ def train(
     if tensorboard:
         require_tensorboard()
     with distributed.processes():
-        if not distributed.is_first():
-            note = _silent
+        note = distributed.only_first(note)
         if resume and out is None:
             out = distributed.from_first(lambda: newest(RUNS, "run.json", "train one with: lol-data train"))
         trainer, dataset, name = _prepare(data, config, out if resume else None, settings, device, note)
@@ -133,10 +132,6 @@ def _prepare(
     machine = before["machine"] if before else None
     trainer = Trainer(resolved, sequences, Sequences.of(held_out, field), place, machine)
     return trainer, dataset, f"{dataset.path.name}-{Path(config).stem if config else place.type}"
-
-
-def _silent(text: str) -> None:
-    pass
 
 
 def _new_run(name: str) -> Path:

@@ -32,7 +32,7 @@ from lol_data.evaluators.probes import probe_all
 from lol_data.evaluators.route_margins import flips
 from lol_data.evaluators.routes import Routes, observe_routes
 from lol_data.evaluators.templates import KINDS, observe_paths
-from lol_data.files import whole_file, write_whole
+from lol_data.files import whole, write_whole
 from lol_data.model.lol import LibraryOfLayers
 from lol_data.model.transformer import Transformer
 from lol_data.ragged import Ragged
@@ -208,7 +208,7 @@ def write_diagnostics(found: Diagnostics, out: Path, about: dict[str, Any]) -> P
     folder = out / FOLDER
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with whole_file(folder / ARRAYS) as draft:
+        with whole(folder / ARRAYS) as draft:
             np.savez_compressed(draft, allow_pickle=False, **found.arrays)
         write_whole(folder / NUMBERS, json.dumps({**about, **found.numbers}, indent=1))
     except OSError as error:

@@ -22,7 +22,7 @@ from lol_data.evaluators.sudoku_rules import judge_sudokus
 from lol_data.evaluators.summary import FORMAT, SCHEMA_VERSION, conflict_matrix, summarise
 from lol_data.evaluators.templates import KINDS, PathStatistics, Template
 from lol_data.evaluators.verdicts import Verdicts
-from lol_data.files import whole_file, write_whole
+from lol_data.files import whole, write_whole
 from lol_data.model.transformer import Transformer
 from lol_data.ragged import Ragged, offsets_of
 from lol_data.tokenization.tasks import AnyLayout, Problems, layout_of
@@ -145,7 +145,7 @@ def save(folder: Path, summary: dict[str, Any], samples: pa.Table) -> None:
     """Write summary.json and samples.parquet into a folder, each whole or not at all. Raises LolDataError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with whole_file(folder / SAMPLES) as draft:
+        with whole(folder / SAMPLES) as draft:
             pq.write_table(samples, draft, compression="zstd")
         write_whole(folder / SUMMARY, json.dumps(summary, indent=1))
     except OSError as error:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from lol_data import distributed
 from lol_data.errors import LolDataError, RefusedError
-from lol_data.files import whole_file, write_whole
+from lol_data.files import whole, write_whole
 
 SETTINGS = "settings.json"
 
@@ -96,7 +96,7 @@ class Parts:
         sink = pa.BufferOutputStream()
         pq.write_table(table, sink, compression="zstd")
         try:
-            with whole_file(self.folder / f"part-{max(names, default=-1) + 1:08d}-{own}.parquet") as draft:
+            with whole(self.folder / f"part-{max(names, default=-1) + 1:08d}-{own}.parquet") as draft:
                 draft.write_bytes(sink.getvalue())
         except OSError as error:
             raise _unsaved(self.folder, error) from error

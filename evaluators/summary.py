@@ -71,12 +71,8 @@ def summarise(
     }
 
 
-def identified_counts(verdicts: Verdicts, group: NDArray[np.bool_]) -> dict[str, int]:
-    """What was identified in a group of outputs, bool (M,): one strategy, "ambiguous" or "none"."""
-    return _identified(_Counted(verdicts, None, None), group)
-
-
 def _identified(counted: _Counted, group: NDArray[np.bool_]) -> dict[str, int]:
+    """What was identified in a group of outputs, bool (M,): one strategy, "ambiguous" or "none"."""
     identified, strategies = counted.verdicts.identified, counted.verdicts.strategies
     counts = {name: counted.count(group & (identified == 1 << code)) for code, name in enumerate(strategies)}
     counts["ambiguous"] = counted.count(group & (np.bitwise_count(identified) > 1))
@@ -88,8 +84,9 @@ def conflict_matrix(verdicts: Verdicts, field: NDArray[np.integer]) -> dict[str,
     """What outputs follow when the field, int (M,), names one strategy and the path (`asked`) is another's.
 
     {field: {path: {"n", "path", "field", "identified"}}}: the rates of outputs that follow the path's strategy and the
-    field's, and the counts of `identified_counts`. An ambiguous output may follow both.
+    field's, and how many were identified as each strategy, "ambiguous" or "none". An ambiguous output may follow both.
     """
+    counted = _Counted(verdicts, None, None)
     matrix: dict[str, dict[str, Any]] = {}
     for named, name in enumerate(verdicts.strategies):
         for laid, path in enumerate(verdicts.strategies):
@@ -100,7 +97,7 @@ def conflict_matrix(verdicts: Verdicts, field: NDArray[np.integer]) -> dict[str,
                     "n": n,
                     "path": wilson(followed[0], n),
                     "field": wilson(followed[1], n),
-                    "identified": identified_counts(verdicts, group),
+                    "identified": _identified(counted, group),
                 }
     return matrix
 

@@ -10,9 +10,7 @@ half-written ever has the name that was asked for. Rows are read file by file; m
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lol_data.errors import LolDataError, RefusedError, UsageError
-from lol_data.files import sync
+from lol_data.files import whole
 from lol_data.shards.engines import Progress
 from lol_data.shards.export_lines import LINES, LinesOf
 from lol_data.shards.manifest import FileEntry
@@ -82,7 +80,8 @@ def export_dataset(
     if format == "list":
         if not isinstance(out, str | Path):
             raise UsageError("the list format makes a directory: give it a path, not a stream")
-        with _new_directory(Path(out)) as folder:
+        with _published(Path(out)) as folder:
+            folder.mkdir()
             _write_lists(dataset, wanted, folder, tick)
         return ExportResult(format, total, total)
     lines_of = LINES[format][dataset.task.name]
@@ -138,7 +137,6 @@ def _write_lists(
         fields = [pa.field(name, column.type, nullable=False) for name, column in columns.items()]
         lists = pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
         pq.write_table(lists, folder / entry.name, **LIST_OPTIONS)
-        sync(folder / entry.name)
         tick(rows)
 
 
@@ -156,41 +154,24 @@ def _as_lists(column: pa.Array) -> pa.Array:
 @contextmanager
 def _new_file(target: Path) -> Iterator[IO[bytes]]:
     """A binary file that gets its name when the block ends well, and is gone when it does not."""
-    with _published(target) as temporary, open(temporary, "xb") as file:
+    with _published(target) as draft, open(draft, "xb") as file:
         yield file
-        file.flush()
-        os.fsync(file.fileno())
-
-
-@contextmanager
-def _new_directory(target: Path) -> Iterator[Path]:
-    """A directory that gets its name when the block ends well, and is gone when it does not."""
-    with _published(target) as temporary:
-        temporary.mkdir()
-        yield temporary
-        sync(temporary)
 
 
 @contextmanager
 def _published(target: Path) -> Iterator[Path]:
-    """A temporary name beside `target`, renamed to it at the end. Raises RefusedError, UsageError, LolDataError."""
+    """A name beside `target` that is renamed to it at the end. Raises RefusedError, UsageError, LolDataError."""
     if os.path.lexists(target):
         raise RefusedError(f"{target}: is there already; remove it, or choose another name")
     if not target.parent.is_dir():
         raise UsageError(f"{target.parent}: no such directory; make it first")
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        yield temporary
-        os.rename(temporary, target)
-        sync(target.parent)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            shutil.rmtree(temporary) if temporary.is_dir() else temporary.unlink()
-        if isinstance(error, OSError):
-            raise LolDataError(
-                f"{target}: cannot be written: {error.strerror or error}; nothing half-written was left"
-            ) from error
-        raise
+        with whole(target, target.with_name(f".{target.name}.{os.getpid()}.part")) as draft:
+            yield draft
+    except OSError as error:
+        raise LolDataError(
+            f"{target}: cannot be written: {error.strerror or error}; nothing half-written was left"
+        ) from error
 
 
 @contextmanager

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lol_data.errors import LolDataError
-from lol_data.files import whole_file
+from lol_data.files import whole
 
 ROW_GROUP = 2048  # rows from which on a row group is closed; blocks of 4096 ids make groups of 2k to 6k rows
 
@@ -74,7 +74,7 @@ def write_atomic(target: Path, data: bytes | pa.Buffer, scratch: Path) -> None:
     view = memoryview(data)
     temporary = scratch / f"{target.name}.{secrets.token_hex(8)}"  # another machine may be making the same file
     try:
-        with whole_file(target, temporary):
+        with whole(target, temporary):
             temporary.write_bytes(view)
     except OSError as error:
         raise LolDataError(_write_failure(target, view.nbytes, error)) from error

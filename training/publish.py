@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from lol_data.errors import LolDataError, RefusedError, UsageError
+from lol_data.files import whole
 from lol_data.generators.maze import MazeSettings
 from lol_data.generators.sudoku import SudokuSettings
 from lol_data.shards.manifest import Manifest
@@ -50,10 +52,11 @@ def publish(run: Path, data: Path | None, out: Path, note: Callable[[str], None]
     made_by = f"{generation_command(dataset.manifest)} --out {place}"
     about["data"]["path"], about[MADE_BY] = str(place), made_by
     try:
-        _write(run, checkpoint, about, out)
-    except OSError as error:
-        shutil.rmtree(out, ignore_errors=True)
-        raise LolDataError(f"{out}: cannot be written: {error.strerror}") from error
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with whole(out) as draft:
+            _write(run, checkpoint, about, draft)
+    except (OSError, SafetensorError) as error:
+        raise LolDataError(f"{out}: cannot be written: {str(error).strip().splitlines()[-1]}") from error
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     return {"checkpoint": checkpoint.name, "bytes": size, MADE_BY: made_by}
 

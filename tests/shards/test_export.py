@@ -200,7 +200,7 @@ def test_a_full_disk_leaves_nothing(dataset, format, tmp_path):
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("call", ["fsync", "rename"])
+@pytest.mark.parametrize("call", ["fsync", "replace"])
 def test_any_failing_write_leaves_nothing_or_all(dataset, format, call, tmp_path, monkeypatch):
     export_dataset(dataset, format, tmp_path / "whole")
     real, failures = getattr(export.os, call), 0
@@ -223,12 +223,12 @@ def test_any_failing_write_leaves_nothing_or_all(dataset, format, call, tmp_path
             break
         finally:
             monkeypatch.setattr(export.os, call, real)
-        # Behind the rename only the folder's own fsync is left to fail; what has the name is whole.
+        # Behind the replace only the folder's own fsync is left to fail; what has the name is whole.
         left = set(tmp_path.iterdir()) - before
         assert left <= {target}
         if left:
             assert whole(target) == whole(tmp_path / "whole")
-    assert failures >= (1 if call == "rename" else 2)
+    assert failures >= (1 if call == "replace" else 2)
     assert whole(target) == whole(tmp_path / "whole")
 
 

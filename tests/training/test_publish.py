@@ -1,6 +1,7 @@
 """A published run: small, complete for an evaluation, honest about its data, and no longer to be trained."""
 
 import json
+import resource
 import shlex
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 
 from lol_data import evaluations, runs
 from lol_data.cli import app
-from lol_data.errors import RefusedError, UsageError
+from lol_data.errors import LolDataError, RefusedError, UsageError
 from lol_data.evaluations import Request
 from lol_data.generators.maze import MazeSettings
 from lol_data.generators.sudoku import SudokuSettings
@@ -97,6 +98,19 @@ def test_what_is_refused(trained, tmp_path):
         publish(home / "run", tmp_path / "other", tmp_path / "out", silent)
     with pytest.raises(UsageError, match="is not a run"):
         publish(tmp_path, None, tmp_path / "out", silent)
+
+
+def test_a_full_disk_leaves_nothing(trained, tmp_path):
+    home, _ = trained
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limit[1]))
+    try:
+        with pytest.raises(LolDataError, match=r"tiny: cannot be written: .*File too large"):
+            publish(home / "run", None, tmp_path / "tiny", silent)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert not list(tmp_path.iterdir())
+    publish(home / "run", None, tmp_path / "tiny", silent)
 
 
 @pytest.mark.parametrize(
