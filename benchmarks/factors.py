@@ -46,6 +46,7 @@ FACTORS = {
     "adam-6e-3": ("train.adam_rate=6e-3",),
     "batch-16": ("train.batch=16", "train.micro_batch=16"),
     "batch-64": ("train.batch=64",),
+    "order-problem": ("train.order=problem",),
     "batch-64-muon-0.02": ("train.batch=64", "train.muon_rate=0.02"),
 }
 

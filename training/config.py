@@ -21,6 +21,7 @@ WORDS = {
     "precision": ("auto", "fp32", "bf16"),
     "compile": ("auto", "yes", "no"),
     "kernels": ("auto", "yes", "no"),
+    "order": ("mixed", "problem"),
     "balance": ("bias", "auxiliary", "none"),
 }
 
@@ -50,6 +51,7 @@ class TrainConfig:
     depth_balance_weight: float = 0.0  # of the squared distance of its mean probability from its capacity
     depth_entropy_weight: float = 0.0  # of its probabilities' entropy, which is rewarded
     router_clip: float = 0.0  # largest gradient norm of all routers, before that of all weights; 0: none of its own
+    order: str = "mixed"  # of the sequences: one shuffle, or "problem": those of a problem side by side
     problems: int = 0  # training problems to load, 0 for all
     precision: str = "auto"  # "fp32", "bf16", or bf16 where this machine multiplies faster in it
     compile: str = "auto"  # "yes", "no", or yes where a compiler is at hand and the run is long enough

@@ -23,6 +23,7 @@ from lol_data.errors import UsageError
 from lol_data.ragged import Ragged
 from lol_data.tokenization.tasks import AnyLayout, Traced, layout_of
 from lol_data.tokenization.vocabulary import PAD
+from lol_data.training.config import TrainConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +95,25 @@ class Sequences:
         return Batch(torch.cat([prompts, suffixes], 1), ends - starts + prompts.shape[1], samples)
 
 
-def step_samples(count: int, batch: int, seed: int, step: int) -> NDArray[np.int64]:
-    """The samples of one step, int64 (batch,): consecutive draws from one shuffled pass over `count` after another."""
+def step_samples(count: int, batch: int, seed: int, step: int, together: int = 1) -> NDArray[np.int64]:
+    """The samples of one step, int64 (batch,): consecutive draws from one shuffled pass over `count` after another.
+
+    together: so many samples, a divisor of `count`, keep their order and place side by side.
+    """
     first = step * batch
     parts: list[NDArray[np.int64]] = []
     while batch:
         epoch, start = divmod(first, count)
-        part = _epoch_order(count, seed, epoch)[start : start + batch]
+        part = _epoch_order(count, seed, epoch, together)[start : start + batch]
         parts.append(part)
         first, batch = first + len(part), batch - len(part)
     return np.concatenate(parts).astype(np.int64)
 
 
 @lru_cache(maxsize=2)
-def _epoch_order(count: int, seed: int, epoch: int) -> NDArray:
-    order = _generator(seed, epoch).permutation(count)
+def _epoch_order(count: int, seed: int, epoch: int, together: int) -> NDArray:
+    groups = _generator(seed, epoch).permutation(count // together)
+    order = (groups[:, None] * together + np.arange(together)).flatten()
     return order.astype(np.uint32 if count < 2**32 else np.int64)
 
 
@@ -122,8 +127,8 @@ def split_by_length(sequences: Sequences, samples: NDArray[np.int64], size: int)
     return np.array_split(samples, -(-len(samples) // size))
 
 
-def step_micro_batches(
-    sequences: Sequences, batch: int, micro_batch: int, seed: int, step: int
-) -> list[NDArray[np.int64]]:
-    """The samples of each micro-batch of one step, `batch` in all."""
-    return split_by_length(sequences, step_samples(len(sequences), batch, seed, step), micro_batch)
+def step_micro_batches(sequences: Sequences, train: TrainConfig, step: int) -> list[NDArray[np.int64]]:
+    """The samples of each micro-batch of one step, `train.batch` in all."""
+    together = 1 if train.order == "mixed" else len(sequences.layout.strategies)
+    samples = step_samples(len(sequences), train.batch, train.seed, step, together)
+    return split_by_length(sequences, samples, train.micro_batch)

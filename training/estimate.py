@@ -24,7 +24,7 @@ def estimate(trainer: Trainer) -> dict[str, Any]:
     """
     train, config = trainer.train, trainer.model.config
     depths = [depth_at(step, train.steps, config.depth, train.growth) for step in range(train.steps)]
-    parts = step_micro_batches(trainer.sequences, train.batch, train.micro_batch, train.seed, 0)
+    parts = step_micro_batches(trainer.sequences, train, 0)
     lengths = [trainer.sequences.lengths(part) for part in parts]
     tokens = sum(int(part.sum()) for part in lengths)
     cut = undifferentiated(config.depth, train.backward_depth)

@@ -91,7 +91,7 @@ class Trainer:
     def _typical_batch(self) -> Batch:
         """The first step's micro-batch of middling length."""
         train = self.train
-        parts = step_micro_batches(self.sequences, train.batch, train.micro_batch, train.seed, 0)
+        parts = step_micro_batches(self.sequences, train, 0)
         return self.sequences.gather(parts[len(parts) // 2])
 
     def run_step(self) -> dict[str, Any]:

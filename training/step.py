@@ -45,7 +45,7 @@ class StepPlan:
     @staticmethod
     def of(train: TrainConfig, model: ModelConfig, sequences: Sequences, number: int) -> StepPlan:
         """The plan of a step."""
-        parts = step_micro_batches(sequences, train.batch, train.micro_batch, train.seed, number)
+        parts = step_micro_batches(sequences, train, number)
         samples = np.concatenate(parts)
         lengths = sequences.lengths(samples)
         depth = depth_at(number, train.steps, model.depth, train.growth)

@@ -14,6 +14,7 @@ from lol_data.sudokus import SUDOKU_STRATEGIES, TracedSudokus
 from lol_data.tokenization.maze import MazeLayout
 from lol_data.tokenization.sudoku import SudokuLayout
 from lol_data.tokenization.vocabulary import PAD
+from lol_data.training.config import TrainConfig
 from lol_data.training.data import Sequences, split_by_length, step_micro_batches, step_samples
 
 from .common import MODEL, sequences
@@ -21,14 +22,26 @@ from .common import MODEL, sequences
 SMALL = sequences(12)
 
 
-@given(st.integers(1, 40), st.integers(1, 50), st.integers(0, 2**40), st.integers(1, 8))
+@given(st.integers(1, 40), st.integers(1, 50), st.integers(0, 2**40), st.integers(1, 8), st.integers(1, 5))
 @settings(deadline=None)
-def test_every_sample_once_an_epoch_whatever_the_batch(count, batch, seed, epochs):
+def test_every_sample_once_an_epoch_whatever_the_batch(groups, batch, seed, epochs, together):
+    count = groups * together
     steps = -(-count * epochs // batch)
-    stream = np.concatenate([step_samples(count, batch, seed, step) for step in range(steps)])
+    stream = np.concatenate([step_samples(count, batch, seed, step, together) for step in range(steps)])
     assert len(stream) == steps * batch
     for epoch in range(epochs):
         assert sorted(stream[epoch * count : (epoch + 1) * count]) == list(range(count))
+    assert (stream[: epochs * count].reshape(-1, together) % together == np.arange(together)).all()
+
+
+def test_the_traces_of_a_problem_stand_side_by_side_where_asked_to():
+    def problems(order):
+        train = TrainConfig(batch=20, micro_batch=20, order=order)
+        steps = [step_micro_batches(SMALL, train, step) for step in range(len(SMALL) // 20)]
+        return [np.unique(part // 5, return_counts=True)[1].tolist() for (part,) in steps]
+
+    assert problems("problem") == [[5, 5, 5, 5]] * 3
+    assert problems("mixed") != problems("problem")
 
 
 def test_a_step_is_a_pure_function_of_seed_and_step():
@@ -96,7 +109,7 @@ def test_parts_by_length_hold_all_samples_in_rising_order(size):
 
 
 def test_the_micro_batches_of_a_step_are_its_samples():
-    parts = step_micro_batches(SMALL, 50, 16, 1, 7)
+    parts = step_micro_batches(SMALL, TrainConfig(batch=50, micro_batch=16, seed=1), 7)
     assert [len(part) for part in parts] == [13, 13, 12, 12]
     assert sorted(np.concatenate(parts)) == sorted(step_samples(len(SMALL), 50, 1, 7))
 

@@ -63,7 +63,7 @@ def test_the_loss_covers_every_suffix_token_behind_trace_and_no_padding():
 def test_the_line_of_metrics():
     trainer = make_trainer(growth=1.0)
     train = trainer.train
-    parts = step_micro_batches(trainer.sequences, train.batch, train.micro_batch, train.seed, 0)
+    parts = step_micro_batches(trainer.sequences, train, 0)
     tokens = sum(int(trainer.sequences.lengths(part).sum()) for part in parts)
     line = trainer.run_step()
     assert set(line) == {
