@@ -27,7 +27,7 @@ from lol_data.runs import RUNS, Note, dataset_layout, find_dataset, newest
 from lol_data.shards.manifest import MANIFEST
 from lol_data.shards.reader import Dataset
 from lol_data.tokenization.tasks import AnyLayout, Problems, layout_for
-from lol_data.training.config import RunConfig
+from lol_data.training.config import RunConfig, shape_of
 from lol_data.training.machine import pick_device
 from lol_data.training.run_folder import load_trained, own_data, read_run
 
@@ -246,10 +246,11 @@ def _layout(run: Path, about_run: dict[str, Any], dataset: Dataset, note: Note) 
     refusal = f"{dataset.path} has {layout.kind}; {run} was trained on {trained.kind}"
     if layout.task != trained.task:
         raise UsageError(refusal)
-    if config.model_config(trained.vocabulary, trained.prompt_length).prompt_embedding:
+    shape = config.model_config(trained)
+    if shape.prompt_embedding and not shape.shared_cells:
         raise UsageError(
             f"{refusal}, and has a vector for each of its {trained.prompt_length} prompt positions, so it reads no "
-            "other size; train with --set model.prompt_embedding=false"
+            "other size; train with --set model.shared_cells=true or model.prompt_embedding=false"
         )
     note(f"{refusal}: positions and cell numbers that are new to it were never trained")
     return layout
@@ -282,7 +283,7 @@ def _observe(
         raise UsageError(f"{source.path} has {observed.kind}; templates for {layout.kind} cannot come from it")
     reader = model
     if observed.prompt_length != layout.prompt_length:  # another size: the same weights behind another prompt
-        reader = make_model(replace(model.config, prompt=observed.prompt_length)).to(model.device).eval()
+        reader = make_model(replace(model.config, **shape_of(observed))).to(model.device).eval()
         reader.load_state_dict(model.state_dict())
     statistics = observe_paths(reader, validation)
     digest = hashlib.sha256(np.ascontiguousarray(statistics.probability).tobytes()).hexdigest()[:16]

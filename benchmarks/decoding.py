@@ -123,7 +123,7 @@ def main() -> None:
         model = load_trained(options.run, layout, device)[0]
     else:
         torch.manual_seed(0)
-        model = make_model(config.model_config(layout.vocabulary, layout.prompt_length)).to(device).eval()
+        model = make_model(config.model_config(layout)).to(device).eval()
     strategies = np.arange(len(mazes)) % len(layout.strategies)
     prompts = torch.from_numpy(layout.prompts(layout.problems(mazes), strategies)).to(device)
     shape = model.config

@@ -77,7 +77,7 @@ class Work:
         """From the lengths of the sequences of some problems."""
         config = arm.load()
         sequences = Sequences.of(traced, config.strategy_field)
-        shape = config.model_config(sequences.layout.vocabulary, sequences.layout.prompt_length)
+        shape = config.model_config(sequences.layout)
         lengths, counts = np.unique(sequences.lengths(np.arange(len(sequences))), return_counts=True)
         return Work(config, shape, lengths, counts)
 

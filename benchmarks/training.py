@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 import torch
 
 from lol_data.generators.maze import MazeSettings, generate_mazes
+from lol_data.model.config import ModelConfig
 from lol_data.training.config import RunConfig, load_config
 from lol_data.training.data import Sequences
 from lol_data.training.loop import Trainer
@@ -71,8 +72,8 @@ def matmul_rate(
 
 def settings_of(config: RunConfig, arms: Sequence[str]) -> dict[str, list[str]]:
     """The settings of each arm by its name; the plain configuration and the controls first."""
-    shape = config.model_config(vocabulary=1, prompt=config.strategy_field + 1)
-    fixed = ["model.router=fixed", f"model.blocks={shape.depth}"]
+    depth = config.model.get("depth", ModelConfig.depth)
+    fixed = ["model.router=fixed", f"model.blocks={depth}"]
     dense = [*fixed, "model.attention=full", "model.film=block"]
     return {"LoL": [], "fixed path": fixed, "dense": dense, **{arm: arm.split(",") for arm in arms}}
 

@@ -26,7 +26,8 @@ WORDS = {
 class ModelConfig:
     """Everything that decides which tensors a model has and what it computes.
 
-    The prompt (window 0) is `prompt` positions long, its last `field` positions are the strategy field.
+    The prompt (window 0) is `prompt` positions long, its last `field` positions are the strategy field. What the data
+    decides: vocabulary, prompt, cells and first_cell.
     """
 
     vocabulary: int
@@ -47,6 +48,7 @@ class ModelConfig:
     router_norm: bool = False  # RMSNorm on the router's inputs, whose size grows with the states; the paper has none
     noise: float = 0.1  # standard deviation of the Gaussian on the router's logits, in training only
     prompt_embedding: bool = True  # a learned vector per prompt position, added to the token's
+    shared_cells: bool = False  # where a cell of the problem stands, it is the vector of that cell's token in traces
     whole_problem: bool = False  # positions of the problem read all of it, not only what is before them; <bos> does not
     rope_base: float = 10000.0
     field_readers: str = "router"  # who reads the strategy field: the "router" alone, or "all" as ordinary tokens
@@ -68,6 +70,8 @@ class ModelConfig:
     depth_sampling: str = (
         "predictor"  # who decides without knowing the future: a "predictor", or the scores' "threshold"
     )
+    cells: int = 0  # of the problem, at the prompt's positions 1, 2, ...
+    first_cell: int = 0  # the token of the first one in a trace; the others' follow
 
     def validate(self) -> ModelConfig:
         """Returns itself; raises UsageError naming the field that is wrong."""
@@ -98,6 +102,8 @@ class ModelConfig:
             for name in ("core_experts", "attention", "film", "inject", "capacity"):
                 if getattr(self, name) != getattr(ModelConfig, name):
                     raise UsageError(f'model.{name} is {getattr(self, name)}; that needs model.router = "fixed"')
+        if self.shared_cells and not self.prompt_embedding:
+            raise UsageError("model.shared_cells needs model.prompt_embedding")
         if self.capacity < 1 and self.whole_problem:
             raise UsageError("model.whole_problem and model.capacity below 1 exclude each other")
         if self.capacity < 1 and (self.attention != "full" or self.field_readers != "all"):
@@ -113,6 +119,11 @@ class ModelConfig:
     def hidden_field(self) -> int:
         """Positions of the strategy field that nothing but the router reads."""
         return self.field if self.field_readers == "router" else 0
+
+    @property
+    def own_positions(self) -> int:
+        """Prompt positions with a learned vector that is theirs alone."""
+        return (self.prompt - self.shared_cells * self.cells) * self.prompt_embedding
 
     def takes_some(self, level: int) -> bool:
         """Whether a depth, counted from 1, takes only a share of the tokens."""

@@ -115,7 +115,7 @@ def count_parameters(config: ModelConfig) -> Parameters:
     non_embedding = outer * (block_parameters(config, config.experts) + 2 * d)
     non_embedding += config.blocks * block_parameters(config, config.core_experts) + film + routers + d
     non_embedding += 2 * d * d * config.inject
-    head, prompt = config.vocabulary * d, config.prompt * d if config.prompt_embedding else 0
+    head, prompt = config.vocabulary * d, config.own_positions * d
     applied = sum(config.capacity if config.takes_some(level) else 1 for level in levels)
     active = outer * (active_block_parameters(config, config.experts) + 2 * d) + 2 * d * d * turns
     active += round(applied * active_block_parameters(config, config.core_experts)) + film + d + head

@@ -100,7 +100,12 @@ class Transformer(nn.Module):
 
         self.embedding = nn.Embedding(config.vocabulary, d)
         nn.init.normal_(self.embedding.weight, std=0.5)
-        self.prompt_embedding = nn.Parameter(torch.randn(config.prompt, d) * 0.5) if config.prompt_embedding else None
+        self.prompt_embedding = None
+        if config.prompt_embedding:
+            # Drawn for all, so that a seed gives the other weights the same values with shared vectors and without.
+            drawn = torch.randn(config.prompt, d) * 0.5
+            behind = 1 + config.prompt - config.own_positions  # bos and the shared ones
+            self.prompt_embedding = nn.Parameter(torch.cat([drawn[:1], drawn[behind:]]))
         self.prelude = fixed_layers(config.prelude)
         inner = config.expert_width if config.core_experts > 1 else config.hidden
         self.library = nn.ModuleList(Block(d, inner, config.core_experts, config.top) for _ in range(config.blocks))
@@ -226,7 +231,12 @@ class Transformer(nn.Module):
         if self.prompt_embedding is None:
             return h
         inside = positions < self.config.prompt
-        own = F.embedding(positions.clamp(max=self.config.prompt - 1), self.prompt_embedding)
+        config = self.config
+        vectors: Tensor = self.prompt_embedding
+        if config.shared_cells:
+            cells = self.embedding.weight[config.first_cell : config.first_cell + config.cells]
+            vectors = torch.cat([vectors[:1], cells, vectors[1:]])
+        own = F.embedding(positions.clamp(max=config.prompt - 1), vectors)
         return torch.addcmul(h, own, inside[:, None].to(h.dtype))
 
     def read_out(self, h: Tensor) -> Tensor:

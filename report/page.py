@@ -35,7 +35,7 @@ def report_page(material: Material, test: Traced) -> str:
     sections.append(training_section(material))
     config = RunConfig.from_json(material.about["config"])
     layout = layout_of(test, config.strategy_field)
-    model = config.model_config(layout.vocabulary, layout.prompt_length)
+    model = config.model_config(layout)
     return render(
         f"Report on {material.run.resolve().name}",
         _lead(material),

@@ -41,8 +41,8 @@ def home(tmp_path_factory):
     for name, (settings, seed, share) in sets.items():
         plan = DatasetPlan(400, settings, seed=seed, validation_share=0.05, test_share=share)
         generate_dataset(plan, home / name, workers=1)
-    for name, extra in (("run", []), ("free", ["model.prompt_embedding=false"])):
-        runs.train(home / "own", None, home / name, False, [*SETTINGS, *extra], "cpu", silent)
+    for name, own in (("run", []), ("free", ["model.prompt_embedding=false"]), ("shared", ["model.shared_cells=true"])):
+        runs.train(home / "own", None, home / name, False, [*SETTINGS, *own], "cpu", silent)
     return home
 
 
@@ -98,11 +98,12 @@ def test_looped_mazes_take_the_templates_of_the_trained_ones(home):
     assert summary["template_source"]["data"] == str(home / "looped")
 
 
-def test_another_size_is_read_where_no_position_has_a_vector(home):
+@pytest.mark.parametrize("run", ["free", "shared"])
+def test_another_size_is_read_where_no_position_of_a_cell_has_a_vector(home, run):
     with pytest.raises(UsageError, match=r"larger has 5x5 mazes; .*trained on 4x4 mazes, and has a vector for each"):
         evaluate(home, data=home / "larger")
     notes = []
-    (summary,), _ = evaluate(home, "forced", run="free", data=home / "larger", note=notes.append)
+    (summary,), _ = evaluate(home, "forced", run=run, data=home / "larger", note=notes.append)
     assert (summary["size"], summary["n"]) == (5, 3)
     assert any("were never trained" in text for text in notes)
     assert summary["decoding"]["limit"] == 3 + 49 + 25

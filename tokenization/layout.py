@@ -97,6 +97,11 @@ class Layout(ABC, Generic[P, T]):
 
     @property
     @abstractmethod
+    def cells(self) -> int:
+        """Cells of a problem. They stand in their order behind <bos>, and are the first numbers of `trace_alphabet`."""
+
+    @property
+    @abstractmethod
     def longest_suffix(self) -> int:
         """No canonical suffix is longer, in tokens; decoding ends here."""
 

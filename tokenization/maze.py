@@ -60,17 +60,20 @@ class MazeLayout(Layout[Mazes, TracedMazes]):
 
     @property
     def problem_length(self) -> int:
-        return self.size * self.size + 2
+        return self.cells + 2
+
+    @property
+    def cells(self) -> int:
+        return self.size * self.size
 
     @property
     def longest_suffix(self) -> int:
         """No canonical suffix is longer: a depth-first walk enters and leaves every cell at most once."""
-        cells = self.size * self.size
-        return MARKS + (2 * cells - 1) + cells
+        return MARKS + (2 * self.cells - 1) + self.cells
 
     @property
     def trace_alphabet(self) -> Alphabet:
-        return Alphabet(CELL_BASE, self.size * self.size, MAX_SIZE * MAX_SIZE)
+        return Alphabet(CELL_BASE, self.cells, MAX_SIZE * MAX_SIZE)
 
     @property
     def answer_alphabet(self) -> Alphabet:

@@ -84,6 +84,10 @@ class SudokuLayout(Layout[Sudokus, TracedSudokus]):
         return CELLS
 
     @property
+    def cells(self) -> int:
+        return CELLS
+
+    @property
     def longest_suffix(self) -> int:
         """No canonical suffix is longer: backtracking takes two symbols for each of at most MAX_TRIES tries and two
         for each undo; it undoes every try but those that stand at the end, one at least."""

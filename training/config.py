@@ -14,9 +14,10 @@ from typing import Any
 
 from lol_data.errors import UsageError
 from lol_data.model.config import ModelConfig
+from lol_data.tokenization.tasks import AnyLayout
 
 CONFIG_DIR = Path(__file__).resolve().parent.parent / "configs"
-FROM_DATA = ("vocabulary", "prompt")  # model fields that the data set decides, never a file
+FROM_DATA = ("vocabulary", "prompt", "cells", "first_cell")  # model fields that the data set decides, never a file
 WORDS = {
     "precision": ("auto", "fp32", "bf16"),
     "compile": ("auto", "yes", "no"),
@@ -92,9 +93,9 @@ class RunConfig:
     model: dict[str, Any] = field(default_factory=dict)
     train: TrainConfig = TrainConfig()
 
-    def model_config(self, vocabulary: int, prompt: int) -> ModelConfig:
-        """The model's shape on a data set with this vocabulary and prompt length; raises UsageError."""
-        return ModelConfig(vocabulary=vocabulary, prompt=prompt, **self.model).validate()
+    def model_config(self, layout: AnyLayout) -> ModelConfig:
+        """The model's shape on sequences of this layout; raises UsageError."""
+        return ModelConfig(**shape_of(layout), **self.model).validate()
 
     @property
     def strategy_field(self) -> int:
@@ -127,6 +128,16 @@ class RunConfig:
     def override(self, overrides: list[str]) -> RunConfig:
         """The same with `a.b=value` on top; raises UsageError as `load_config` does."""
         return _build(_override(self.to_json(), overrides), "the run's configuration")
+
+
+def shape_of(layout: AnyLayout) -> dict[str, Any]:
+    """The model's fields that the data decides."""
+    return {
+        "vocabulary": layout.vocabulary,
+        "prompt": layout.prompt_length,
+        "cells": layout.cells,
+        "first_cell": layout.trace_alphabet.base,
+    }
 
 
 def field_comments(kind: type) -> dict[str, str]:

@@ -67,7 +67,7 @@ class Trainer:
         torch.manual_seed(train.seed)
         self.config, self.train = config, train
         self.sequences, self.validation, self.device = sequences.to(device), validation.to(device), device
-        model_config = config.model_config(sequences.layout.vocabulary, sequences.layout.prompt_length)
+        model_config = config.model_config(sequences.layout)
         if train.backward_depth and model_config.router == "fixed" and not model_config.inject:
             raise UsageError(
                 "train.backward_depth cuts the prelude off from its gradient on a fixed path without model.inject; "

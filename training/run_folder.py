@@ -101,7 +101,7 @@ def load_trained(run: Path, layout: AnyLayout, device: torch.device, say=print) 
     folder = newest_checkpoint(run, say)
     if folder is None:
         raise UsageError(f"{run} has no complete checkpoint yet; go on with: lol-data train --out {run} --resume")
-    model = make_model(config.model_config(layout.vocabulary, layout.prompt_length)).to(device)
+    model = make_model(config.model_config(layout)).to(device)
     load_model(folder, model)
     return model.eval(), folder
 

@@ -8,6 +8,7 @@ from lol_data.model.config import ModelConfig
 from lol_data.model.transformer import Transformer
 
 P, FIELD, W, VOCABULARY = 7, 2, 4, 20
+SHARED = {"shared_cells": True, "cells": 3, "first_cell": 12}  # one more token of the problem behind its cells
 
 
 def random_model(seed=0, **changes) -> Transformer:
@@ -40,6 +41,14 @@ def random_model(seed=0, **changes) -> Transformer:
         probabilities = torch.cat([choice.probabilities for choice in model.eval()(random_tokens(16, 3 * W))[1]], 1)
         model.router.bias -= probabilities.mean((0, 1))
     return model
+
+
+def position_vectors(config, weights):
+    """What is added to the prompt's tokens: bos, cells, and what comes behind them."""
+    if not config.shared_cells:
+        return weights["prompt_embedding"]
+    (bos, *others), tokens = weights["prompt_embedding"], weights["embedding.weight"]
+    return torch.stack([bos, *(tokens[config.first_cell + cell] for cell in range(config.cells)), *others])
 
 
 def random_tokens(batch, suffix, seed=0):
@@ -119,7 +128,7 @@ def reference(model, tokens, depth=None, ids=None, gates=None):
 
     h = weights["embedding.weight"][tokens]
     if config.prompt_embedding:
-        h[: config.prompt] += weights["prompt_embedding"]
+        h[: config.prompt] += position_vectors(config, weights)
     for index in range(config.prelude):
         h = fixed(h, f"prelude.{index}.")
     routes = []

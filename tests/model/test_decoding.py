@@ -6,7 +6,7 @@ import torch
 from lol_data.model.decoding import Decoder, generate
 from lol_data.model.routing import ForcedPath
 
-from .common import ROUTERS, VOCABULARY, P, W, assert_near, random_model, random_tokens
+from .common import ROUTERS, SHARED, VOCABULARY, P, W, assert_near, random_model, random_tokens
 
 LENGTH = 3 * W + 1
 FIRST = 3
@@ -16,6 +16,7 @@ SHAPES = [{"shift": shift} for shift in range(W)] + [
     {"prelude": 2, "coda": 0, "window": 1, "shift": 0},
     {"prompt_embedding": False, "window": 50, "shift": 25},
     {"blocks": 1},
+    SHARED,
     *ROUTERS,
 ]
 

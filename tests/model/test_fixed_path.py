@@ -19,7 +19,7 @@ from lol_data.model.experts import Experts
 from lol_data.model.formulas import count_parameters, flops_per_sequence
 from lol_data.model.routing import ForcedPath
 
-from .common import FIELD, VOCABULARY, P, W, assert_near, random_model, random_tokens
+from .common import FIELD, SHARED, VOCABULARY, P, W, assert_near, position_vectors, random_model, random_tokens
 
 LENGTH = 3 * W + 1
 OPEN = {"router": "fixed", "field_readers": "all"}
@@ -31,6 +31,7 @@ RIVALS = {
     "sliding, field hidden": {"router": "fixed", "attention": "sliding"},
     "sliding, whole problem": {**OPEN, "attention": "sliding", "whole_problem": True},
     "shifted": {**OPEN, "blocks": 4},
+    "shifted, shared cells": {**OPEN, **SHARED},
     "library on one path": {**OPEN, "blocks": 2},
     "loop": {**FULL, "blocks": 2, "film": "block", "inject": True},
     "experts": {**OPEN, "experts": 3, "core_experts": 3},
@@ -117,7 +118,7 @@ def plain(model, tokens):
         return F.gelu(both @ weights[router + "hidden"].T) @ weights[router + "out"]
 
     h = weights["embedding.weight"][tokens]
-    h[: config.prompt] += weights["prompt_embedding"]
+    h[: config.prompt] += position_vectors(config, weights)
     for index in range(config.prelude):
         h = fixed(h, f"prelude.{index}.")
     start, took = h, []

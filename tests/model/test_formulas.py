@@ -24,7 +24,7 @@ from lol_data.model.formulas import (
 from lol_data.model.ops import PLAIN
 from lol_data.model.windows import Windows
 
-from .common import FIELD, VOCABULARY, P, W, random_model, random_tokens
+from .common import FIELD, SHARED, VOCABULARY, P, W, random_model, random_tokens
 
 NOTES = Windows(prompt=1, window=4, shift=2)  # one position in front of the notes' eight tokens
 
@@ -128,6 +128,7 @@ SHAPES = [
     {},
     {"router": "per_depth", "prompt_embedding": False},
     {"router": "per_segment", "prelude": 2, "coda": 0},
+    SHARED,
     {"router": "fixed", "blocks": 3, "window": 5, "shift": 2},
 ]
 

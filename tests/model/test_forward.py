@@ -1,18 +1,20 @@
 """The whole forward pass against a plain reference of the equations, and the special cases that follow from them."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
 
 from lol_data.errors import UsageError
+from lol_data.model.build import make_model
 from lol_data.model.config import ModelConfig
 from lol_data.model.layers import FixedLayer
 from lol_data.model.lol import LevelWindows
 from lol_data.model.ops import compiled_ops, compiler_available
 from lol_data.model.routing import Choice, ForcedPath
 
-from .common import FIELD, ROUTERS, VOCABULARY, P, W, assert_near, random_model, random_tokens, reference
+from .common import FIELD, ROUTERS, SHARED, VOCABULARY, P, W, assert_near, random_model, random_tokens, reference
 
 SHAPES = [
     {},
@@ -21,6 +23,7 @@ SHAPES = [
     {"prompt_embedding": False, "prelude": 2, "coda": 2},
     {"prelude": 0, "coda": 0, "window": 5, "shift": 7},
     {"blocks": 1},
+    SHARED,
     {"window": 1, "shift": 1},
     *ROUTERS,
 ]
@@ -224,6 +227,26 @@ def test_film_of_every_depth_and_sublayer_and_every_depth_vector_matter():
     assert (model.depth_vector.grad.abs().sum(-1) > 0).all()
 
 
+def test_the_vector_of_a_cell_learns_where_it_stands_in_the_problem():
+    model, tokens = random_model(**SHARED), random_tokens(2, 9)
+    first, cells = model.config.first_cell, model.config.cells
+    tokens[(tokens >= first) & (tokens < first + cells)] = 0  # no cell in the trace
+    model(tokens)[0].square().sum().backward()
+    assert (model.embedding.weight.grad[first : first + cells].abs().sum(1) > 0).all()
+    assert model.prompt_embedding.shape == (P - cells, model.config.width)
+
+
+def test_a_seed_draws_the_other_weights_alike_with_shared_cells_and_without():
+    drawn = []
+    for shared in (False, True):
+        torch.manual_seed(0)
+        config = replace(random_model().config, **{**SHARED, "shared_cells": shared})
+        drawn.append(dict(make_model(config).named_parameters()))
+    own, rest = (weights.pop("prompt_embedding") for weights in drawn)
+    assert torch.equal(torch.cat([own[:1], own[-len(rest) + 1 :]]), rest)
+    assert all(torch.equal(tensor, drawn[1][name]) for name, tensor in drawn[0].items())
+
+
 def test_a_block_that_no_window_takes_gets_no_gradient():
     model, tokens = random_model(), random_tokens(2, 9)
     forced = ForcedPath(torch.tensor([0, 2, 2, 0]).view(1, 4, 1), None)
@@ -256,6 +279,7 @@ def test_a_prompt_alone_gives_no_logits_and_less_is_refused():
         ({"shift": -1}, "shift"),
         ({"noise": float("nan")}, "noise"),
         ({"depth": 0}, "depth"),
+        ({"shared_cells": True, "prompt_embedding": False}, "shared_cells"),
     ],
 )
 def test_a_shape_that_cannot_be_is_refused_by_name(change, word):

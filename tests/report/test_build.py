@@ -29,7 +29,7 @@ def run(tmp_path_factory):
     config = RunConfig.from_json(json.loads((run / "run.json").read_text())["config"])
     layout = layout_of(test, config.strategy_field)
     torch.manual_seed(0)
-    model = LibraryOfLayers(config.model_config(layout.vocabulary, layout.prompt_length))
+    model = LibraryOfLayers(config.model_config(layout))
     save_checkpoint(run, 30, model, [], {}, 2)
     return run
 

@@ -6,6 +6,7 @@ import pytest
 
 from lol_data.errors import UsageError
 from lol_data.model.config import ModelConfig
+from lol_data.tokenization.maze import MazeLayout
 from lol_data.training.config import CONFIG_DIR, FROM_DATA, RunConfig, TrainConfig, field_comments, load_config
 
 
@@ -24,8 +25,9 @@ def test_a_file_sets_some_fields_and_leaves_the_rest(write):
     assert config.train == TrainConfig(steps=7, adam_rate=1.0)
     assert config.model == {"width": 64, "noise": 0.0}
     assert isinstance(config.model["noise"], float)
-    shape = config.model_config(vocabulary=252, prompt=75)
+    shape = config.model_config(MazeLayout(8))
     assert (shape.vocabulary, shape.prompt, shape.width, shape.depth) == (252, 75, 64, 6)
+    assert (shape.cells, shape.first_cell) == (64, 27)
     assert config.strategy_field == 8
     assert load_config(write("")).train == TrainConfig()
 
@@ -33,7 +35,7 @@ def test_a_file_sets_some_fields_and_leaves_the_rest(write):
 @pytest.mark.parametrize("name", sorted(path.stem for path in CONFIG_DIR.glob("*.toml")))
 def test_every_configuration_of_the_project_loads_by_name(name):
     config = load_config(name)
-    assert config.model_config(vocabulary=252, prompt=75)
+    assert config.model_config(MazeLayout(8, config.strategy_field))
     assert RunConfig.from_json(config.to_json()) == config
 
 
@@ -123,11 +125,12 @@ def test_an_unknown_name_is_answered_with_the_nearest_and_all_known_ones(monkeyp
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in CONFIG_DIR.glob("*.toml")))
 def test_a_printed_configuration_is_a_file_that_says_the_same(write, name):
-    config = load_config(name, ["train.adam_rate=1e-5", "train.balance=none", "model.prompt_embedding=false"])
+    config = load_config(name, ["train.adam_rate=1e-5", "train.balance=none", "model.rope_base=1e5"])
     text = config.to_toml()
     again = load_config(write(text))
     assert again.train == config.train
-    assert again.model_config(252, 75) == config.model_config(252, 75)
+    layout = MazeLayout(8, config.strategy_field)
+    assert again.model_config(layout) == config.model_config(layout)
     for kind in (ModelConfig, TrainConfig):
         for item in dataclasses.fields(kind):
             assert (f"\n{item.name} = " in text) == (item.name not in FROM_DATA)
