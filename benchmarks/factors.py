@@ -26,6 +26,7 @@ FACTORS = {
     "window-32": ("model.window=32", "model.shift=16"),
     "window-128": ("model.window=128", "model.shift=64"),
     "whole-problem": ("model.whole_problem=true",),
+    "shared-cells": ("model.shared_cells=true",),
     # the router
     "per-depth": ("model.router=per_depth",),
     "router-norm": ("model.router_norm=true",),
