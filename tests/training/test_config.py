@@ -40,10 +40,11 @@ def test_every_configuration_of_the_project_loads_by_name(name):
 
 
 @pytest.mark.parametrize("machine", ["cpu", "gpu"])
-def test_windows_are_those_of_the_task(machine):
+def test_sudokus_differ_from_mazes_in_windows_field_and_how_they_are_read(machine):
     maze, sudoku = (load_config(name).model for name in (machine, f"sudoku-{machine}"))
     assert (maze["window"], maze["shift"]) == (64, 32)
-    assert sudoku == {**maze, "window": 128, "shift": 64, "field": 24}
+    reading = {"shared_cells": True, **({"whole_problem": True} if machine == "cpu" else {})}
+    assert sudoku == {**maze, "window": 128, "shift": 64, "field": 24, **reading}
 
 
 def test_overrides_come_on_top(write):
