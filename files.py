@@ -17,8 +17,10 @@ def draft_of(target: Path) -> Path:
 @contextlib.contextmanager
 def whole(target: Path, draft: Path | None = None) -> Iterator[Path]:
     """Another name to write a file or folder under, by default one beside `target`; it becomes `target`, synced, when
-    the block ends well, and is gone when it does not. A folder may replace an empty one only. Raises OSError."""
+    the block ends well, and is gone when it does not. What a crash has left under the other name is removed first. A
+    folder may replace an empty one only. Raises OSError."""
     draft = draft or draft_of(target)
+    _remove(draft)
     try:
         yield draft
         for inside in draft.rglob("*"):
@@ -27,8 +29,7 @@ def whole(target: Path, draft: Path | None = None) -> Iterator[Path]:
         os.replace(draft, target)
         sync(target.parent)
     except BaseException:
-        with contextlib.suppress(OSError):
-            shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
+        _remove(draft)
         raise
 
 
@@ -36,6 +37,11 @@ def write_whole(target: Path, content: str) -> None:
     """Put a text into a file that way. Raises OSError."""
     with whole(target) as draft:
         draft.write_text(content, encoding="utf-8")
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def sync(path: Path) -> None:

@@ -110,7 +110,9 @@ def test_a_full_disk_leaves_nothing(trained, tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     assert not list(tmp_path.iterdir())
+    (tmp_path / ".draft-tiny" / "checkpoints" / "step-00000003").mkdir(parents=True)  # as a killed one leaves it
     publish(home / "run", None, tmp_path / "tiny", silent)
+    assert [path.name for path in tmp_path.iterdir()] == ["tiny"]
 
 
 @pytest.mark.parametrize(
