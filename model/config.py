@@ -123,7 +123,9 @@ class ModelConfig:
     @property
     def own_positions(self) -> int:
         """Prompt positions with a learned vector that is theirs alone."""
-        return (self.prompt - self.shared_cells * self.cells) * self.prompt_embedding
+        if not self.prompt_embedding:
+            return 0
+        return self.prompt - self.cells if self.shared_cells else self.prompt
 
     def takes_some(self, level: int) -> bool:
         """Whether a depth, counted from 1, takes only a share of the tokens."""

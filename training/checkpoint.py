@@ -35,8 +35,12 @@ def save_checkpoint(run: Path, step: int, model: nn.Module, optimizers: list, st
     try:
         return _save(run, step, model, optimizers, state, keep)
     except (OSError, SafetensorError) as error:
-        detail = str(error).strip().splitlines()[-1]
-        raise LolDataError(f"{run}: the checkpoint of step {step} cannot be written: {detail}") from error
+        raise LolDataError(f"{run}: the checkpoint of step {step} cannot be written: {cause(error)}") from error
+
+
+def cause(error: OSError | SafetensorError) -> str:
+    """Why something could not be written, in one line."""
+    return str(error).strip().splitlines()[-1]
 
 
 def _save(run: Path, step: int, model: nn.Module, optimizers: list, state: dict[str, Any], keep: int) -> Path:

@@ -26,7 +26,7 @@ from lol_data.generators.sudoku import SudokuSettings
 from lol_data.shards.manifest import Manifest
 from lol_data.shards.plan import DatasetPlan
 from lol_data.shards.reader import open_dataset
-from lol_data.training.checkpoint import newest_checkpoint, seal_checkpoint
+from lol_data.training.checkpoint import cause, newest_checkpoint, seal_checkpoint
 from lol_data.training.run_folder import ABOUT, MADE_BY, METRICS, read_run
 
 LINES = 400  # of metrics that are kept, besides those with a validation loss
@@ -56,7 +56,7 @@ def publish(run: Path, data: Path | None, out: Path, note: Callable[[str], None]
         with whole(out) as draft:
             _write(run, checkpoint, about, draft)
     except (OSError, SafetensorError) as error:
-        raise LolDataError(f"{out}: cannot be written: {str(error).strip().splitlines()[-1]}") from error
+        raise LolDataError(f"{out}: cannot be written: {cause(error)}") from error
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     return {"checkpoint": checkpoint.name, "bytes": size, MADE_BY: made_by}
 
